@@ -20,7 +20,7 @@ from proxy.cors import Application, Cors
 from proxy.errors import ProxyError, missing_v1, not_found
 from proxy.gateway.gateway import Gateway
 from proxy.gateway.request import Scope
-from proxy.gateway.routes import misses_v1, route
+from proxy.gateway.routes import api_without_v1, route
 from proxy.logs import Access, access
 from proxy.memory.recording.spool import SpoolError
 from proxy.memory.store import Store, StoreError
@@ -57,7 +57,7 @@ class MemoryProxy:
         found = route(scope["raw_path"])
         if found is not None:
             await self._gateway.serve(found, scope, receive, send)
-        elif api := misses_v1(scope["raw_path"]):
+        elif api := api_without_v1(scope["raw_path"]):
             await self._refuse(scope, send, missing_v1(), f".../{api}")
         else:
             await self._others(scope, receive, send)

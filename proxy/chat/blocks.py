@@ -23,8 +23,8 @@ SUMMARY = (
 _LOOKALIKE = re.compile(r"<(?=\s{0,8}/?\s{0,8}memory\b)", re.IGNORECASE)
 _OPENING = re.compile(rf'<memory version="{VERSION}" kind="[a-z]+">\n')
 _CLOSING = re.compile(r"\n</memory>\n{0,2}")
-_MARK = f'<memory version="{VERSION}" kind="'
-_MARK_IN_JSON = f'memory version=\\"{VERSION}\\" kind=\\"'.encode()
+_TAG_START = f'<memory version="{VERSION}" kind="'
+_TAG_START_IN_JSON = f'memory version=\\"{VERSION}\\" kind=\\"'.encode()
 _UNICODE_ESCAPE = rb"\u00"
 _ESCAPED_ASCII = re.compile(rb"\\u00[2-7]")
 """ASCII that is escaped, which JSON allows and almost no writer does."""
@@ -32,7 +32,7 @@ _ESCAPED_ASCII = re.compile(rb"\\u00[2-7]")
 
 def block(kind: str, note: str, lines: str) -> str:
     """A block: ``note`` is a sentence about its content, ``lines`` are escaped."""
-    return f'{_MARK}{kind}">\n{note}\n{escaped(lines)}\n</memory>'
+    return f'{_TAG_START}{kind}">\n{note}\n{escaped(lines)}\n</memory>'
 
 
 def summary_block(text: str) -> str:
@@ -45,8 +45,9 @@ def escaped(text: str) -> str:
     return _LOOKALIKE.sub("&lt;", text)
 
 
-def with_block(raw: bytes, text: str, kind: str = "text", *, behind: bool = False) -> bytes:
-    """The message (JSON) with a block before its text, or after it; all else keeps its bytes.
+def with_block(raw: bytes, text: str, kind: str = "text", *, after: bool = False) -> bytes:
+    """The message (JSON) with the block ``text`` before its text, or after it (``after``); all
+    else keeps its bytes.
 
     ``kind`` is the type of text parts in this API.
     """
@@ -55,10 +56,10 @@ def with_block(raw: bytes, text: str, kind: str = "text", *, behind: bool = Fals
     if isinstance(content, list):
         part = jsontext.encode({"type": kind, "text": text})
         parts = jsontext.items(fields["content"])
-        fields["content"] = jsontext.join_items([*parts, part] if behind else [part, *parts])
+        fields["content"] = jsontext.join_items([*parts, part] if after else [part, *parts])
     else:
         own = content if isinstance(content, str) else ""
-        texts = (own, text) if behind else (text, own)
+        texts = (own, text) if after else (text, own)
         fields["content"] = jsontext.encode("\n\n".join(filter(None, texts)))
     return jsontext.join_fields(fields)
 
@@ -68,7 +69,7 @@ def block_message(text: str) -> bytes:
     return jsontext.encode({"role": "system", "content": text})
 
 
-def behind_system(
+def append_to_system(
     system: Sequence[bytes], text: str, kind: str = "text", *, separate: bool
 ) -> list[bytes]:
     """The leading system messages (JSON) with blocks at the end of the last one.
@@ -79,12 +80,12 @@ def behind_system(
         return list(system)
     if separate or not system:
         return [*system, block_message(text)]
-    return [*system[:-1], with_block(system[-1], text, kind, behind=True)]
+    return [*system[:-1], with_block(system[-1], text, kind, after=True)]
 
 
 def may_have_blocks(raw: bytes) -> bool:
     """A cheap test that is False for almost all messages, and never for one with a block."""
-    return _MARK_IN_JSON in raw or (
+    return _TAG_START_IN_JSON in raw or (
         _UNICODE_ESCAPE in raw and any(_ESCAPED_ASCII.search(x) for x in _pieces(raw))
     )
 

@@ -33,30 +33,30 @@ def without_marks(raw: bytes) -> bytes:
     if not may_have_marks(raw):
         return raw
     try:
-        return _without(raw, MAX_LEVELS)
+        return _without_marks_in(raw, MAX_LEVELS)
     except jsontext.UNREADABLE:
         return raw
 
 
-def _without(raw: bytes, levels: int) -> bytes:
-    kind = raw.lstrip()[:1]
-    if kind not in (b"{", b"[") or not levels or not may_have_marks(raw):
+def _without_marks_in(raw: bytes, levels: int) -> bytes:
+    opening = raw.lstrip()[:1]
+    if opening not in (b"{", b"[") or not levels or not may_have_marks(raw):
         return raw
-    if kind == b"[":
+    if opening == b"[":
         items = jsontext.items(raw)
-        kept = [_without(item, levels - 1) for item in items]
+        kept = [_without_marks_in(item, levels - 1) for item in items]
         return raw if kept == items else jsontext.join_items(kept)
     fields = jsontext.fields(raw)
-    left = {
-        key: value if key in _MODEL_DATA else _without(value, levels - 1)
+    kept_fields = {
+        key: value if key in _MODEL_DATA else _without_marks_in(value, levels - 1)
         for key, value in fields.items()
         if key not in MARKS
     }
-    return raw if left == fields else jsontext.join_fields(left)
+    return raw if kept_fields == fields else jsontext.join_fields(kept_fields)
 
 
 def without_marks_in_value(value: object, levels: int = MAX_LEVELS) -> object:
-    """The same for a value that is decoded."""
+    """``without_marks`` for a decoded value, which is searched ``levels`` deep."""
     if not levels:
         return value
     if isinstance(value, list):

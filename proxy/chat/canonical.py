@@ -45,11 +45,11 @@ def digest(role: str, text: str, rest: bytes = b"") -> str:
 
     ``text`` is stripped; ``rest`` is everything that is not text, in canonical JSON, or nothing.
     """
-    found = blake2b(f"{len(role)}:{len(text)}:{role}".encode(), digest_size=12)
+    hasher = blake2b(f"{len(role)}:{len(text)}:{role}".encode(), digest_size=12)
     for at in range(0, len(text), jsontext.PIECE):  # in pieces: a text may be large
-        found.update(text[at : at + jsontext.PIECE].encode())
-    found.update(rest)
-    return urlsafe_b64encode(found.digest()).decode()
+        hasher.update(text[at : at + jsontext.PIECE].encode())
+    hasher.update(rest)
+    return urlsafe_b64encode(hasher.digest()).decode()
 
 
 class Content(msgspec.Struct, frozen=True):
@@ -64,30 +64,30 @@ class Content(msgspec.Struct, frozen=True):
     ends: tuple[int, ...] = ()
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         return not self.parts
 
     @property
     def core(self) -> str:
         """The stripped text if there is nothing else, else ""."""
-        return self.parts[0] if self._simple and isinstance(self.parts[0], str) else ""
+        return self.parts[0] if self._is_single_text and isinstance(self.parts[0], str) else ""
 
     @property
-    def _simple(self) -> bool:
+    def _is_single_text(self) -> bool:
         return len(self.parts) == 1 and isinstance(self.parts[0], str)
 
     def rest(self, calls: Sequence[Call], answers: str | None) -> bytes:
         """What a digest covers beside ``core``: b"" for a message that is only text."""
-        parts = () if self._simple else self.parts
+        parts = () if self._is_single_text else self.parts
         if not parts and not calls and answers is None:
             return b""
         return jsontext.canonical([parts, [call.value for call in calls], answers])
 
     def rest_without_ids(self, calls: Sequence[Call]) -> bytes:
-        """The same for the shape of a message that makes calls or answers one."""
-        if self._simple and not calls:
+        """The same without the ids of calls, for a message that makes calls or answers one."""
+        if self._is_single_text and not calls:
             return b"shape"
-        parts = () if self._simple else self.parts
+        parts = () if self._is_single_text else self.parts
         return jsontext.canonical([parts, [call.value_without_id for call in calls], "shape"])
 
 
@@ -102,11 +102,11 @@ def read_content(content: object) -> Content:
     texts: list[str] = []
     parts: list[str | list[object]] = []
     listed = content if isinstance(content, list) else [content]
-    for textual, group in groupby(listed, key=lambda part: _text(part) is not None):
-        if textual:
-            run = [_text(part) or "" for part in group]
-            texts += run
-            core = "\n".join(run).strip()
+    for is_text, group in groupby(listed, key=lambda part: _text(part) is not None):
+        if is_text:
+            group_texts = [_text(part) or "" for part in group]
+            texts += group_texts
+            core = "\n".join(group_texts).strip()
             parts += [core] if core else []
         else:
             parts += [[without_marks_in_value(part)] for part in group]
@@ -148,7 +148,7 @@ def read_calls(fields: Mapping[str, object]) -> tuple[Call, ...]:
     """The tool calls of a message, then its legacy function call."""
     listed, legacy = fields.get("tool_calls"), fields.get("function_call")
     functions = [_function(item) for item in listed] if isinstance(listed, list) else []
-    read = _reader([*functions, legacy])
+    read = _arguments_reader([*functions, legacy])
     calls = [_call(item, read) for item in listed] if isinstance(listed, list) else []
     if listed and not isinstance(listed, list):
         calls.append(Call(None, listed))
@@ -175,25 +175,27 @@ def _call(item: object, read: Callable[[object], object]) -> Call:
     return Call(id, [id, without_marks_in_value(rest)])
 
 
-def _reader(functions: Sequence[object]) -> Callable[[object], object]:
+def _arguments_reader(functions: list[object]) -> Callable[[object], object]:
     """The function that reads arguments: as values, or as text if they have too many values."""
-    given = [function.get("arguments") for function in functions if isinstance(function, dict)]
-    texts = [text.encode("utf-8", "replace") for text in given if isinstance(text, str)]
-    return _text_of if has_more_values(MAX_VALUES, *texts) else _arguments
+    arguments = [function.get("arguments") for function in jsontext.objects_in(functions)]
+    texts = [text.encode("utf-8", "replace") for text in arguments if isinstance(text, str)]
+    return _arguments_as_text if has_more_values(MAX_VALUES, *texts) else _arguments_value
 
 
-def _text_of(given: object) -> object:
-    return jsontext.well_formed(given) if isinstance(given, str) else _arguments(given)
+def _arguments_as_text(arguments: object) -> object:
+    if isinstance(arguments, str):
+        return jsontext.well_formed(arguments)
+    return _arguments_value(arguments)
 
 
-def _arguments(given: object) -> list[object] | str:
+def _arguments_value(arguments: object) -> list[object] | str:
     """The value in a list; the text if it is not JSON, which a model may write."""
-    if not isinstance(given, str):
-        return [given or {}]
+    if not isinstance(arguments, str):
+        return [arguments or {}]
     try:
-        return [(jsontext.value(given.encode()) or {}) if given.strip() else {}]
+        return [(jsontext.value(arguments.encode()) or {}) if arguments.strip() else {}]
     except jsontext.UNREADABLE:
-        return jsontext.well_formed(given)
+        return jsontext.well_formed(arguments)
 
 
 SIMILAR_SHARE = 0.8
@@ -221,10 +223,12 @@ def are_similar(a: str, b: str) -> bool:
     shorter, longer = sorted((len(a), len(b)))
     if longer > MAX_CHARACTERS and shorter < SIMILAR_SHARE * longer:
         return False
-    mine, theirs = _words(a), _words(b)
-    if not mine or not theirs:
-        return not mine and not theirs and a.split() == b.split()
-    return "".join(mine) == "".join(theirs) or _shared(mine, theirs) >= SIMILAR_SHARE
+    words_a, words_b = _words(a), _words(b)
+    if not words_a or not words_b:
+        return not words_a and not words_b and a.split() == b.split()
+    if "".join(words_a) == "".join(words_b):
+        return True
+    return _shared_word_ratio(words_a, words_b) >= SIMILAR_SHARE
 
 
 def is_prefix(a: str, b: str) -> bool:
@@ -237,6 +241,6 @@ def _words(text: str) -> list[str]:
     return _WORD.findall(text[:MAX_CHARACTERS].casefold())
 
 
-def _shared(a: list[str], b: list[str]) -> float:
+def _shared_word_ratio(a: list[str], b: list[str]) -> float:
     common = (Counter(a) & Counter(b)).total()
     return common / max(len(a), len(b))

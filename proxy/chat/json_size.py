@@ -32,38 +32,38 @@ _SEPARATORS = (b",", b"[", b"{")
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=-_"
 
 
-def has_more_values(most: int, *raws: bytes) -> bool:
-    """Whether the texts have more than ``most`` values: commas and opening brackets are counted,
+def has_more_values(limit: int, *raws: bytes) -> bool:
+    """Whether the texts have more than ``limit`` values: commas and opening brackets are counted,
     except in strings."""
-    if sum(map(len, raws)) <= most:
+    if sum(map(len, raws)) <= limit:
         return False
-    found = 0
+    count = 0
     for outside in chain.from_iterable(map(_outside_strings, raws)):
-        found += sum(map(outside.count, _SEPARATORS))
-        if found > most:
+        count += sum(map(outside.count, _SEPARATORS))
+        if count > limit:
             return True
     return False
 
 
-def has_more_text(most: int, raw: bytes) -> bool:
-    """Whether there are more than ``most`` bytes beside media, which are blocks of base64."""
-    if len(raw) <= most:
+def has_more_text(limit: int, raw: bytes) -> bool:
+    """Whether there are more than ``limit`` bytes beside media, which are blocks of base64."""
+    if len(raw) <= limit:
         return False
     blocks = (raw[at : at + BLOCK] for at in range(0, len(raw), BLOCK))
-    found = 0
+    count = 0
     for block in blocks:
-        found += 0 if _is_media(block) else len(block)
-        if found > most:
+        count += 0 if _is_media(block) else len(block)
+        if count > limit:
             return True
     return False
 
 
 def _outside_strings(raw: bytes) -> Iterator[bytes]:
-    within = 0
+    in_string = 0
     for piece in _pieces(raw):
         parts = piece.replace(rb"\\", b"").replace(rb"\"", b"").split(b'"')
-        yield b"".join(parts[within::2])
-        within ^= (len(parts) - 1) & 1
+        yield b"".join(parts[in_string::2])
+        in_string ^= (len(parts) - 1) & 1
 
 
 def _pieces(raw: bytes) -> Iterator[bytes]:
@@ -83,5 +83,5 @@ def _is_media(block: bytes) -> bool:
     if rest.strip(b"\\"):
         return False
     # Base64 in JSON may have escaped slashes and line ends; text may consist of escapes alone.
-    escaped = sum(block.count(sign) for sign in (b"\\/", b"\\n", b"\\r")) if rest else 0
+    escaped = sum(block.count(escape) for escape in (b"\\/", b"\\n", b"\\r")) if rest else 0
     return len(rest) - escaped <= 1  # the block may end within an escape

@@ -38,11 +38,11 @@ SURROGATE_PIECE = 16 * 1024
 SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 """The escape of a surrogate, lone or not."""
 
-MAX_MENDED_VALUES = 100_000
-"""About how many values a text may have to be mended, which is slow."""
+MAX_REPAIRED_VALUES = 100_000
+"""Larger texts (values, about) are not repaired, which is slow."""
 
 SAFE_DIGITS = 20
-"""Longer integers become floats when a text is mended; ids of 64 bits have up to 20 digits."""
+"""Longer integers become floats when a text is repaired; ids of 64 bits have up to 20 digits."""
 
 _OBJECT = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\n\r]*\{")
 _SEPARATOR = re.compile(rb"[,\[{]")
@@ -68,7 +68,7 @@ def _integer(text: str) -> int | float | None:
     return int(text) if len(text) <= SAFE_DIGITS else _finite(text)
 
 
-def _refuse(constant: str) -> NoReturn:
+def _reject_constant(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")
 
 
@@ -76,21 +76,21 @@ _any = msgspec.json.Decoder()
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _items = msgspec.json.Decoder(list[msgspec.Raw])
 _values = msgspec.json.Decoder(float_hook=_number)
-_lenient = json.JSONDecoder(parse_constant=_refuse)
-_mending = json.JSONDecoder(
+_lenient = json.JSONDecoder(parse_constant=_reject_constant)
+_repairing = json.JSONDecoder(
     parse_constant=lambda constant: None, parse_float=_finite, parse_int=_integer
 )
-_lenient_values = json.JSONDecoder(parse_constant=_refuse, parse_float=_number)
+_lenient_values = json.JSONDecoder(parse_constant=_reject_constant, parse_float=_number)
 
 
 def decode(raw: bytes) -> object:
     """The value of a JSON text.  Raises UNREADABLE."""
-    return _either(raw, _any.decode, _lenient.decode)
+    return _read_with_fallback(raw, _any.decode, _lenient.decode)
 
 
 def value(raw: bytes) -> object:
     """Like ``decode``, with numbers normalised for comparison: 1.0 and 1e0 are 1."""
-    return _either(raw, _values.decode, _lenient_values.decode)
+    return _read_with_fallback(raw, _values.decode, _lenient_values.decode)
 
 
 def fields(raw: bytes) -> dict[str, bytes]:
@@ -98,44 +98,45 @@ def fields(raw: bytes) -> dict[str, bytes]:
 
     Raises UNREADABLE, also for JSON that is not an object.
     """
-    return _either(raw, _split_object, lambda text: dict(_object_fields(text)))
+    return _read_with_fallback(raw, _split_object, lambda text: dict(_object_fields(text)))
 
 
 def struct_reader(kind: type[S]) -> Callable[[bytes], S]:
-    """Reads an object into a struct whose fields are Any or Raw, and have defaults.
+    """A function that decodes an object into a struct of type ``kind``, or raises UNREADABLE.
 
-    What is made raises UNREADABLE.
+    All fields of the struct must be of type Any or Raw, and have defaults.
     """
-    quick = msgspec.json.Decoder(kind).decode
+    decode_strictly = msgspec.json.Decoder(kind).decode
 
     def read(raw: bytes) -> S:
         try:
-            return quick(raw)
+            return decode_strictly(raw)
         except UNREADABLE:  # half a surrogate pair somewhere, or no object
-            return _filled(kind(), fields(raw))
+            return _fill_struct(kind(), fields(raw))
 
     return read
 
 
-def _filled(struct: S, found: Mapping[str, bytes]) -> S:
+def _fill_struct(struct: S, raw_fields: Mapping[str, bytes]) -> S:
     for name in struct.__struct_fields__:
-        if name in found:
-            later = isinstance(getattr(struct, name), msgspec.Raw)
-            setattr(struct, name, msgspec.Raw(found[name]) if later else decode(found[name]))
+        if name in raw_fields:
+            is_raw = isinstance(getattr(struct, name), msgspec.Raw)
+            raw = raw_fields[name]
+            setattr(struct, name, msgspec.Raw(raw) if is_raw else decode(raw))
     return struct
 
 
 def items(raw: bytes) -> list[bytes]:
     """The items of a list, each as JSON.  Raises UNREADABLE, also for JSON that is not a list."""
-    return _either(raw, _split_list, lambda text: list(_list_items(text)))
+    return _read_with_fallback(raw, _split_list, lambda text: list(_list_items(text)))
 
 
 def decode_shallow(raw: bytes) -> object:
     """Like ``decode``; raises ValueError if the value is nested too deeply for recursion."""
-    what = decode(raw)
-    if raw.count(b"[") + raw.count(b"{") > MAX_LEVELS and _levels(what) > MAX_LEVELS:
+    decoded = decode(raw)
+    if raw.count(b"[") + raw.count(b"{") > MAX_LEVELS and _nesting_depth(decoded) > MAX_LEVELS:
         raise ValueError("nested too deeply")
-    return what
+    return decoded
 
 
 def read_leniently(read: Callable[[bytes], T], raw: bytes) -> T:
@@ -153,25 +154,25 @@ def repaired(raw: bytes) -> bytes:
 
     Raises UNREADABLE.
     """
-    if not _OBJECT.match(raw) or len(_SEPARATOR.findall(raw)) > MAX_MENDED_VALUES:
-        raise ValueError("not to be mended")
-    return encode(_mending.decode(raw.decode("utf-8-sig", "replace")))
+    if not _OBJECT.match(raw) or len(_SEPARATOR.findall(raw)) > MAX_REPAIRED_VALUES:
+        raise ValueError("cannot be repaired")
+    return encode(_repairing.decode(raw.decode("utf-8-sig", "replace")))
 
 
-def encode(what: object) -> bytes:
+def encode(value: object) -> bytes:
     """Compact JSON in UTF-8; in ASCII with escapes if the value has lone surrogates."""
     try:
-        return msgspec.json.encode(what)
+        return msgspec.json.encode(value)
     except UnicodeEncodeError:
-        return json.dumps(what, separators=(",", ":"), allow_nan=False).encode()
+        return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
 
 
-def canonical(what: object) -> bytes:
+def canonical(value: object) -> bytes:
     """The same bytes for equal values: keys sorted, no white space."""
     try:
-        return msgspec.json.encode(what, order="sorted")
+        return msgspec.json.encode(value, order="sorted")
     except UnicodeEncodeError:
-        text = json.dumps(what, separators=(",", ":"), sort_keys=True, allow_nan=False)
+        text = json.dumps(value, separators=(",", ":"), sort_keys=True, allow_nan=False)
         return text.encode()
 
 
@@ -221,7 +222,7 @@ def join_surrogates(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        return _joined(text)
+        return _join_halves(text)
     return text
 
 
@@ -241,12 +242,17 @@ def text_in(value: object) -> str:
     return well_formed(value) if isinstance(value, str) else ""
 
 
+def objects_in(value: object) -> list[dict[str, object]]:
+    """The objects in a decoded list; [] for any other value."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
 def _well_formed(text: str) -> str:
-    joined = _SURROGATE_PAIRS.sub(lambda halves: _joined(halves[0]), text)
+    joined = _SURROGATE_PAIRS.sub(lambda halves: _join_halves(halves[0]), text)
     return _LONE_SURROGATES.sub(lambda halves: "\N{REPLACEMENT CHARACTER}" * len(halves[0]), joined)
 
 
-def _joined(halves: str) -> str:
+def _join_halves(halves: str) -> str:
     return halves.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
@@ -260,9 +266,9 @@ def _surrogate_pieces(text: str) -> Iterator[str]:
         at = end
 
 
-def _levels(what: object) -> int:
+def _nesting_depth(value: object) -> int:
     """The depth of nesting, at most ``MAX_LEVELS`` + 1."""
-    level, depth = [what], 0
+    level, depth = [value], 0
     while level and depth <= MAX_LEVELS:
         lists = (item for item in level if isinstance(item, list))
         objects = (item.values() for item in level if isinstance(item, dict))
@@ -271,15 +277,17 @@ def _levels(what: object) -> int:
     return depth
 
 
-def _either(raw: bytes, read: Callable[[bytes], T], lenient: Callable[[str], T]) -> T:
+def _read_with_fallback(
+    raw: bytes, read: Callable[[bytes], T], read_leniently: Callable[[str], T]
+) -> T:
     try:
         return read(raw)
-    except msgspec.ValidationError:  # JSON, but not what was asked for
+    except msgspec.ValidationError:  # JSON, but of another type
         raise
     except msgspec.DecodeError:
         if not SURROGATE_ESCAPE.search(raw):
             raise
-        return lenient(raw.decode())
+        return read_leniently(raw.decode())
 
 
 def _split_object(raw: bytes) -> dict[str, bytes]:
@@ -291,49 +299,49 @@ def _split_list(raw: bytes) -> list[bytes]:
 
 
 def _object_fields(text: str) -> Iterator[tuple[str, bytes]]:
-    at = _after(text, 0, "{")
+    at = _skip_token(text, 0, "{")
     if text[at : at + 1] == "}":
-        return _at_end(text, at + 1)
+        return _expect_end(text, at + 1)
     while True:
         key, at = _lenient.raw_decode(text, at)
         if not isinstance(key, str):
             raise ValueError("a key that is not a string")
-        start = _after(text, at, ":")
+        start = _skip_token(text, at, ":")
         _, at = _lenient.raw_decode(text, start)
         yield key, text[start:at].encode()
-        at = _space(text, at)
+        at = _skip_space(text, at)
         if text[at : at + 1] == "}":
-            return _at_end(text, at + 1)
-        at = _after(text, at, ",")
+            return _expect_end(text, at + 1)
+        at = _skip_token(text, at, ",")
 
 
 def _list_items(text: str) -> Iterator[bytes]:
-    at = _after(text, 0, "[")
+    at = _skip_token(text, 0, "[")
     if text[at : at + 1] == "]":
-        return _at_end(text, at + 1)
+        return _expect_end(text, at + 1)
     while True:
         start = at
         _, at = _lenient.raw_decode(text, start)
         yield text[start:at].encode()
-        at = _space(text, at)
+        at = _skip_space(text, at)
         if text[at : at + 1] == "]":
-            return _at_end(text, at + 1)
-        at = _after(text, at, ",")
+            return _expect_end(text, at + 1)
+        at = _skip_token(text, at, ",")
 
 
-def _space(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return found.end() if found else at
+def _skip_space(text: str, at: int) -> int:
+    match = _SPACE.match(text, at)
+    return match.end() if match else at
 
 
-def _after(text: str, at: int, sign: str) -> int:
-    """The index of the token after ``sign``, which must be the token at ``at``."""
-    at = _space(text, at)
-    if text[at : at + 1] != sign:
-        raise ValueError(f"{sign} expected at {at}")
-    return _space(text, at + 1)
+def _skip_token(text: str, at: int, token: str) -> int:
+    """The index of the token after ``token``, which must be the next one at or after ``at``."""
+    at = _skip_space(text, at)
+    if text[at : at + 1] != token:
+        raise ValueError(f"{token} expected at {at}")
+    return _skip_space(text, at + 1)
 
 
-def _at_end(text: str, at: int) -> None:
-    if _space(text, at) != len(text):
-        raise ValueError("more behind the end")
+def _expect_end(text: str, at: int) -> None:
+    if _skip_space(text, at) != len(text):
+        raise ValueError("text after the end of the value")

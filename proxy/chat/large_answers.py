@@ -68,9 +68,9 @@ _DECODERS: dict[MessageField, Callable[[bytes], _SlimAnswer]] = {
 }
 
 
-def may_have_many_values(raw: bytes, most: int = MAX_VALUES) -> bool:
-    """Whether a JSON text may have more than ``most`` values; never False if it has."""
-    return len(raw) > most and max_value_count(raw) > most
+def may_have_many_values(raw: bytes, limit: int = MAX_VALUES) -> bool:
+    """Whether a JSON text may have more than ``limit`` values; never False if it has."""
+    return len(raw) > limit and max_value_count(raw) > limit
 
 
 def max_value_count(raw: bytes) -> int:
@@ -78,38 +78,41 @@ def max_value_count(raw: bytes) -> int:
     return 1 + raw.count(b",") + raw.count(b"[") + raw.count(b"{")
 
 
-def read_slim(raw: bytes, place: MessageField, most: int = MAX_VALUES) -> dict[str, object] | None:
-    """An event (``delta``) or a JSON answer (``message``) without fields that have too many values;
-    None if it cannot be read so.
+def read_slim(
+    raw: bytes, message_field: MessageField, limit: int = MAX_VALUES
+) -> dict[str, object] | None:
+    """Read an event (``delta``) or a JSON answer (``message``) without fields of too many values;
+    None if it has an unusual shape.
 
-    Kept are texts of any length, and other fields with at most ``most`` values together.
+    Texts of any length are included, and other fields as long as they have at most ``limit`` values
+    together.
     """
     # Each choice has one of these, and texts have none: their quotes are escaped.
-    if raw.count(b'"%b"' % place.encode()) > MAX_CHOICES:
+    if raw.count(b'"%b"' % message_field.encode()) > MAX_CHOICES:
         return None
     try:
-        found = _DECODERS[place](raw)
+        answer = _DECODERS[message_field](raw)
     except jsontext.UNREADABLE:  # an unusual shape, or no JSON at all
         return None
-    room = _ValueBudget(most)
+    budget = _ValueBudget(limit)
     choices = [
         {
-            "index": number if one.index is None else one.index,
-            "finish_reason": one.finish_reason,
-            place: room.said(one.message),
+            "index": position if choice.index is None else choice.index,
+            "finish_reason": choice.finish_reason,
+            message_field: budget.message_fields(choice.message),
         }
-        for number, one in enumerate(found.choices)
+        for position, choice in enumerate(answer.choices)
     ]
-    return {"choices": choices, "model": found.model, "usage": room.value(found.usage)}
+    return {"choices": choices, "model": answer.model, "usage": budget.value(answer.usage)}
 
 
 class _ValueBudget:
-    """Decodes values until ``most`` have been decoded in all."""
+    """Decodes values until ``limit`` have been decoded in all."""
 
-    def __init__(self, most: int) -> None:
-        self._left = most
+    def __init__(self, limit: int) -> None:
+        self._remaining = limit
 
-    def said(self, message: _Message) -> dict[str, object]:
+    def message_fields(self, message: _Message) -> dict[str, object]:
         fields = {key: self.value(getattr(message, key)) for key in message.__struct_fields__}
         return {key: value for key, value in fields.items() if value is not None}
 
@@ -117,23 +120,23 @@ class _ValueBudget:
         text = bytes(raw)
         if not text.startswith(b'"'):
             size = max_value_count(text)
-            if size > self._left:
+            if size > self._remaining:
                 return None
-            self._left -= size
+            self._remaining -= size
         try:
             return jsontext.decode_shallow(text)
         except jsontext.UNREADABLE:  # nested too deeply
             return None
 
 
-def has_few_values(what: object, most: int = MAX_VALUES) -> bool:
-    """Whether a value contains at most ``most`` values; visits no more than that."""
-    found, waiting = 0, [what]
-    while waiting:
-        one = waiting.pop()
-        items = one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
-        found += len(items)
-        if found > most:
+def has_few_values(value: object, limit: int = MAX_VALUES) -> bool:
+    """Whether a value contains at most ``limit`` values; visits no more than that."""
+    count, stack = 0, [value]
+    while stack:
+        node = stack.pop()
+        items = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+        count += len(items)
+        if count > limit:
             return False
-        waiting += [item for item in items if isinstance(item, (dict, list))]
+        stack += [item for item in items if isinstance(item, (dict, list))]
     return True

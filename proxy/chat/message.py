@@ -58,7 +58,7 @@ class ChatMessage(msgspec.Struct, frozen=True, kw_only=True):
     splitter: Splitter | None = None
     """Splits it; None if it is certainly one message."""
     max_parts: int = 1
-    """The most messages that may be in it."""
+    """An upper bound of the number of messages in it."""
 
     # Media
     media_in_text: bool = False
@@ -74,8 +74,8 @@ class ChatMessage(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def clean_json(self) -> bytes:
         """The JSON without memory blocks, and without media in a text."""
-        said = self.chat_json or self.raw
-        return without_media_in_text(said) if self.media_in_text else said
+        message_json = self.chat_json or self.raw
+        return without_media_in_text(message_json) if self.media_in_text else message_json
 
     @property
     def record(self) -> bytes:
@@ -117,9 +117,9 @@ def read_message(
 ) -> ChatMessage | None:
     """Read a message; None if ``raw`` is not a JSON object."""
     if may_have_blocks(raw):
-        said = without_blocks(raw)
-        message = _read_message(said, max_inline_media_bytes)
-        return message and msgspec.structs.replace(message, raw=raw, chat_json=said)
+        clean = without_blocks(raw)
+        message = _read_message(clean, max_inline_media_bytes)
+        return message and msgspec.structs.replace(message, raw=raw, chat_json=clean)
     return _read_message(raw, max_inline_media_bytes)
 
 
@@ -152,15 +152,15 @@ Piece = ChatMessage | bytes
 """A message of a conversation as it is sent: one of the request's, or the JSON of a stored one."""
 
 
-def last_user(pieces: Sequence[Piece]) -> int | None:
+def last_user_index(pieces: Sequence[Piece]) -> int | None:
     """The index of the last user message, None if there is none."""
     for at in range(len(pieces) - 1, -1, -1):
         piece = pieces[at]
         if isinstance(piece, ChatMessage):
-            found = piece.role == "user"
+            is_user = piece.role == "user"
         else:
-            found = b'"user"' in piece and read_stored(piece).role == "user"
-        if found:
+            is_user = b'"user"' in piece and read_stored(piece).role == "user"
+        if is_user:
             return at
     return None
 
@@ -184,13 +184,15 @@ def typed_text_of(raw: bytes) -> TypedText:
     """The typed text in a message (JSON), which is indexed, recalled and learned from."""
     try:
         plain = _plain.decode(raw)
-        text, own = plain.content, plain.content
+        text, typed = plain.content, plain.content
         if plain.role != "assistant":
-            own = typed_parts(text)
+            typed = typed_parts(text)
     except jsontext.UNREADABLE:
         message = read_stored(raw)
-        text, own = message.text, message.typed_text
-    return TypedText(own) if len(own) >= len(text) else TypedText(own.strip(), len(own) / len(text))
+        text, typed = message.text, message.typed_text
+    if len(typed) >= len(text):
+        return TypedText(typed)
+    return TypedText(typed.strip(), len(typed) / len(text))
 
 
 def typed_string_of(raw: bytes) -> str:
@@ -217,17 +219,17 @@ def _read(raw: bytes, fields: dict[str, object], limit: int) -> ChatMessage:
     content = _main_content(fields)
     calls = read_calls(fields)
     answers = _answered_call(role, fields)
-    ids = bool(calls) or answers is not None
+    has_ids = bool(calls) or answers is not None
     return ChatMessage(
         raw=raw,
         role=role,
         digest=digest(role, content.core, content.rest(calls, answers)),
-        shape=digest(role, content.core, content.rest_without_ids(calls)) if ids else "",
+        shape=digest(role, content.core, content.rest_without_ids(calls)) if has_ids else "",
         calls=tuple(call.id for call in calls if call.id is not None),
         answers=answers,
         text=content.text,
         part_ends=content.ends,
-        blank=content.empty and not calls and answers is None,
+        blank=content.is_empty and not calls and answers is None,
         max_inline_media_bytes=limit,
     )
 
@@ -241,14 +243,14 @@ def _role(role: object) -> str:
 def _main_content(fields: dict[str, object]) -> Content:
     """The content; if that is empty, the refusal or the audio in its place."""
     content = read_content(fields.get("content"))
-    if not content.empty:
+    if not content.is_empty:
         return content
     refusal, audio = fields.get("refusal"), fields.get("audio")
     if refusal:
         return read_content([{"type": "refusal", "refusal": refusal}])
     if isinstance(audio, dict):
-        spoken = read_content([{"type": "audio", "id": audio.get("id")}])
-        return msgspec.structs.replace(spoken, text=transcript_of(fields))
+        audio_content = read_content([{"type": "audio", "id": audio.get("id")}])
+        return msgspec.structs.replace(audio_content, text=transcript_of(fields))
     return content
 
 

@@ -35,9 +35,9 @@ def without_native(message: bytes) -> bytes:
     return jsontext.join_fields({k: v for k, v in fields.items() if k != FIELD})
 
 
-def with_transcript(message: Mapping[str, object], words: str) -> dict[str, object]:
+def with_transcript(message: Mapping[str, object], transcript: str) -> dict[str, object]:
     """A spoken answer with its transcript as native form."""
-    return {**message, FIELD: {"api": "chat", "parts": [{"type": "text", "text": words}]}}
+    return {**message, FIELD: {"api": "chat", "parts": [{"type": "text", "text": transcript}]}}
 
 
 def transcript_of(message: Mapping[str, object]) -> str:
@@ -46,20 +46,20 @@ def transcript_of(message: Mapping[str, object]) -> str:
     if not isinstance(audio, dict):
         return ""
     match native:
-        case {"parts": [{"text": str(words)}]}:
-            return jsontext.well_formed(words)
+        case {"parts": [{"text": str(transcript)}]}:
+            return jsontext.well_formed(transcript)
     return jsontext.text_in(audio.get("transcript"))
 
 
 def as_chat_message(message: bytes) -> Mapping[str, object]:
     """A stored message (JSON) in chat form; the content of a spoken answer is its transcript."""
-    said = jsontext.decode(without_native(message))
-    if not isinstance(said, dict):
+    fields = jsontext.decode(without_native(message))
+    if not isinstance(fields, dict):
         return {}
-    if said.get("content") or not isinstance(said.get("audio"), dict):
-        return said
-    whole = jsontext.decode(message)
-    return {**said, "content": transcript_of(whole) if isinstance(whole, dict) else None}
+    if fields.get("content") or not isinstance(fields.get("audio"), dict):
+        return fields
+    stored = jsontext.decode(message)
+    return {**fields, "content": transcript_of(stored) if isinstance(stored, dict) else None}
 
 
 def parts_beyond_chat(message: Mapping[str, object]) -> list[dict[str, object]]:
@@ -69,5 +69,5 @@ def parts_beyond_chat(message: Mapping[str, object]) -> list[dict[str, object]]:
     parts = native.get("parts") if isinstance(native, dict) else None
     if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
         return []
-    said_by_model = message.get("role") == "assistant"
-    return [] if said_by_model and all(part.get("type") in _COVERED for part in parts) else parts
+    is_answer = message.get("role") == "assistant"
+    return [] if is_answer and all(part.get("type") in _COVERED for part in parts) else parts

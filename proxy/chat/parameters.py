@@ -30,27 +30,27 @@ def is_about_parameters(error: bytes, fields: Container[str]) -> bool:
 def _names(error: bytes) -> Iterator[str]:
     """The fields of the request that an error names."""
     try:
-        told = jsontext.decode_shallow(error)
+        decoded = jsontext.decode_shallow(error)
     except jsontext.UNREADABLE:  # plain text, or an HTML page
         return
-    holder = told.get("error", told) if isinstance(told, dict) else None
+    holder = decoded.get("error", decoded) if isinstance(decoded, dict) else None
     if not isinstance(holder, dict):
         return
     message = holder.get("message")
-    yield from _located(holder.get("detail"))
-    yield from _located(message.get("detail") if isinstance(message, dict) else None)
-    found = _matched(_NAME, holder.get("param")) or _matched(_BEGINNING, message)
-    if found:
-        yield found
+    yield from _names_in_details(holder.get("detail"))
+    yield from _names_in_details(message.get("detail") if isinstance(message, dict) else None)
+    name = _first_group(_NAME, holder.get("param")) or _first_group(_BEGINNING, message)
+    if name:
+        yield name
 
 
-def _located(details: object) -> Iterator[str]:
+def _names_in_details(details: object) -> Iterator[str]:
     for detail in details[:_MAX_DETAILS] if isinstance(details, list) else ():
         match detail:
             case {"loc": ["body", str(name), *_]}:
                 yield name
 
 
-def _matched(pattern: re.Pattern[str], text: object) -> str:
+def _first_group(pattern: re.Pattern[str], text: object) -> str:
     found = pattern.match(text) if isinstance(text, str) else None
     return found[1] if found else ""

@@ -23,7 +23,7 @@ FIELD = "reasoning_content"
 NO_REASONING = b'""'
 """The JSON of unknown reasoning."""
 
-_WANTED = re.compile(
+_DEMAND = re.compile(
     rb"missing\W{1,8}reasoning_content"
     rb"|reasoning_content\W{1,8}(?:\w{1,20} ){0,8}"
     rb"(?:(?:is|are) (?:missing|required)|must be (?:passed|sent|given|provided|included))",
@@ -33,7 +33,7 @@ _WANTED = re.compile(
 
 def demands_reasoning(error: bytes) -> bool:
     """Whether an upstream's error demands the reasoning of earlier answers."""
-    return _WANTED.search(error) is not None
+    return _DEMAND.search(error) is not None
 
 
 def refuses_reasoning(error: bytes) -> bool:
@@ -41,7 +41,7 @@ def refuses_reasoning(error: bytes) -> bool:
     return FIELD.encode() in error and not demands_reasoning(error)
 
 
-class _Thinking(msgspec.Struct):
+class _ReasoningFields(msgspec.Struct):
     """The fields of a message that are read here."""
 
     role: Any = None
@@ -49,7 +49,7 @@ class _Thinking(msgspec.Struct):
     tool_calls: Any = None
 
 
-_thinking = msgspec.json.Decoder(_Thinking)
+_reasoning_fields = msgspec.json.Decoder(_ReasoningFields)
 
 
 def reasoning_in(message: bytes) -> bytes:
@@ -61,40 +61,42 @@ def reasoning_in(message: bytes) -> bytes:
     return raw if raw.startswith(b'"') else NO_REASONING
 
 
-def with_reasoning(body: bytes, known: Mapping[str, bytes]) -> bytes:
+def with_reasoning(body: bytes, reasoning_by_call: Mapping[str, bytes]) -> bytes:
     """A request's body with reasoning in all assistant messages that lack it.
 
-    ``known`` is reasoning (JSON) by the ids of the calls that followed it.  Slow for a large body.
+    ``reasoning_by_call`` is the reasoning (JSON) before each call, by the call's id.  Slow for a
+    large body: use a thread.
     """
     try:
         fields = jsontext.fields(body)
-        said = jsontext.items(fields["messages"])
-        fields["messages"] = jsontext.join_items([_with_thoughts(raw, known) for raw in said])
+        messages = jsontext.items(fields["messages"])
+        changed = [_with_reasoning(raw, reasoning_by_call) for raw in messages]
+        fields["messages"] = jsontext.join_items(changed)
     except (KeyError, *jsontext.UNREADABLE):  # left to the upstream to refuse
         return body
     return jsontext.join_fields(fields)
 
 
-def _with_thoughts(raw: bytes, known: Mapping[str, bytes]) -> bytes:
-    told = _read(raw)
-    if told.role != "assistant" or bytes(told.reasoning_content) != b"null":
+def _with_reasoning(raw: bytes, reasoning_by_call: Mapping[str, bytes]) -> bytes:
+    message = _read(raw)
+    if message.role != "assistant" or bytes(message.reasoning_content) != b"null":
         return raw
-    thoughts = (known[id] for id in _ids(told.tool_calls) if id in known)
-    return jsontext.join_fields({**jsontext.fields(raw), FIELD: next(thoughts, NO_REASONING)})
+    found = (reasoning_by_call.get(id) for id in _call_ids(message.tool_calls))
+    reasoning = next(filter(None, found), NO_REASONING)
+    return jsontext.join_fields({**jsontext.fields(raw), FIELD: reasoning})
 
 
-def _ids(calls: object) -> list[str]:
-    listed = calls if isinstance(calls, list) else []
-    ids = [call.get("id") for call in listed if isinstance(call, dict)]
+def _call_ids(calls: object) -> list[str]:
+    ids = [call.get("id") for call in jsontext.objects_in(calls)]
     return [id for id in ids if isinstance(id, str)]
 
 
-def _read(raw: bytes) -> _Thinking:
-    """Raises UNREADABLE where it is no object."""
+def _read(raw: bytes) -> _ReasoningFields:
+    """Raises UNREADABLE if it is not an object."""
     try:
-        return _thinking.decode(raw)
+        return _reasoning_fields.decode(raw)
     except jsontext.UNREADABLE:  # half a surrogate pair, or no object
         fields = jsontext.fields(raw)
-    told = msgspec.Raw(fields.get(FIELD, b"null"))
+    reasoning = msgspec.Raw(fields.get(FIELD, b"null"))
     role, calls = (jsontext.decode(fields.get(key, b"null")) for key in ("role", "tool_calls"))
-    return _Thinking(role, told, calls)
+    return _ReasoningFields(role, reasoning, calls)

@@ -107,8 +107,8 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def system_text(self) -> str:
         """The text of the instructions and the leading system messages."""
-        said = (self.instructions, *(message.text for message in self.leading))
-        return "\n".join(filter(None, said))
+        texts = (self.instructions, *(message.text for message in self.leading))
+        return "\n".join(filter(None, texts))
 
     @property
     def last_user(self) -> ChatMessage | None:
@@ -127,8 +127,8 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def last_user_text(self) -> str:
         """The user's own text in the last user message; "" without one."""
-        said = self.last_user
-        return said.typed_text if said else ""
+        message = self.last_user
+        return message.typed_text if message else ""
 
     def with_messages(self, parts: Iterable[bytes]) -> bytes:
         """The body with these messages (JSON, the leading ones included); other fields keep their
@@ -138,11 +138,11 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read(body: bytes, max_inline_media_bytes: int) -> ChatRequest | UnreadReason:
-    """Parse a body; returns why it cannot be read otherwise.  Slow for large ones: use a thread."""
-    found = read_fields(body)
-    if not isinstance(found, tuple):
-        return found
-    fields, parts = found
+    """Parse a body; returns why if it cannot be read.  Slow for large ones: use a thread."""
+    result = read_fields(body)
+    if not isinstance(result, tuple):
+        return result
+    fields, parts = result
     messages: list[ChatMessage] = []
     for part in parts:
         message = read_message(part, max_inline_media_bytes)
@@ -174,9 +174,9 @@ def read_fields(
         return "invalid_body"
     try:
         fields = jsontext.fields(body)
-        given = fields.get(items_field, NULL)
-        untold = given == NULL and any(field_of(fields, name) for name in alternatives)
-        parts = [] if untold else split(given)
+        raw_items = fields.get(items_field, NULL)
+        is_omitted = raw_items == NULL and any(field_of(fields, name) for name in alternatives)
+        parts = [] if is_omitted else split(raw_items)
     except jsontext.UNREADABLE:
         return "invalid_body"
     if len(parts) > MAX_MESSAGES:
@@ -200,7 +200,7 @@ def _request(fields: dict[str, bytes], messages: list[ChatMessage]) -> ChatReque
 
 
 def model_of(fields: dict[str, bytes]) -> str | None:
-    """The model that a request names; None for what is no name."""
+    """The model that a request names; None if it names none."""
     model = field_of(fields, "model")
     return model[:MAX_NAME] if isinstance(model, str) else None
 

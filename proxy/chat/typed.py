@@ -17,7 +17,7 @@ _BLOCKS = ("system-reminder", "environment_details", "ide_opened_file", "ide_sel
 """Tags of blocks that may be anywhere in a text."""
 
 MAX_BLOCKS = 1_000
-"""Behind so many blocks with one tag a text counts as typed."""
+"""Blocks of one tag that are recognised in a text; what follows them counts as typed."""
 
 _QUEUED_MESSAGE = "The user sent a new message while you were working:\n"
 """Begins a block with a message that a person sent to Claude Code while it was working."""
@@ -63,16 +63,20 @@ _IDE_CONTEXT, _IDE_REQUEST = "# Context from my IDE setup:", "## My request for 
 
 _COMMANDS = ("<command-name>", "<command-message>", "<bash-input>")
 
-_OPENED = tuple(f"<{tag}>" for tag in _PARTS)
-_KNOWN = re.compile("|".join(map(re.escape, (*_OPENED, *_BEGINNINGS, _IDE_CONTEXT, *_COMMANDS))))
+_PART_TAGS = tuple(f"<{tag}>" for tag in _PARTS)
+_KNOWN_FORM = re.compile(
+    "|".join(map(re.escape, (*_PART_TAGS, *_BEGINNINGS, _IDE_CONTEXT, *_COMMANDS)))
+)
 _BLOCK = re.compile(f"<({'|'.join(_BLOCKS)})>")
 
 
 def typed_part(text: str) -> str:
     """The typed part of a text; "" if all of it is the program's.  In linear time."""
-    said = _without_blocks(text) if "<" in text and _BLOCK.search(text) else text
-    begins = said.lstrip()
-    return _typed_after(begins.rstrip(), said) if _KNOWN.match(begins) else said
+    own_text = _without_blocks(text) if "<" in text and _BLOCK.search(text) else text
+    stripped = own_text.lstrip()
+    if not _KNOWN_FORM.match(stripped):
+        return own_text
+    return _typed_in_known_form(stripped.rstrip(), own_text)
 
 
 def typed_parts(text: str, ends: Sequence[int] = ()) -> str:
@@ -80,11 +84,11 @@ def typed_parts(text: str, ends: Sequence[int] = ()) -> str:
     if not 0 < len(ends) <= MAX_PARTS:
         return typed_part(text)
     texts = [text[start:end] for start, end in zip((0, *(e + 1 for e in ends)), ends, strict=False)]
-    kept = [
+    typed = [
         _queued_message(_inner_text(each)) if _is_block(each) else typed_part(each)
         for each in texts
     ]
-    return text if kept == texts else "\n".join(each for each in kept if each.strip())
+    return text if typed == texts else "\n".join(each for each in typed if each.strip())
 
 
 def _without_blocks(text: str) -> str:
@@ -107,9 +111,9 @@ def _outside_of(tag: str, text: str) -> Iterator[str]:
     yield text[at:]
 
 
-def _queued_message(inside: str) -> str:
-    """The message that a block has from a person; "" for other blocks."""
-    text = inside.lstrip()
+def _queued_message(block_text: str) -> str:
+    """The person's message in a block; "" for blocks without one."""
+    text = block_text.lstrip()
     if not text.startswith(_QUEUED_MESSAGE):
         return ""
     text = text.removeprefix(_QUEUED_MESSAGE)
@@ -124,24 +128,24 @@ def _inner_text(block: str) -> str:
 def _is_block(text: str) -> bool:
     """Whether a text part is one block; it may contain its own closing tag, from a file."""
     part = text.strip()
-    found = _BLOCK.match(part)
-    return found is not None and part.endswith(f"</{found[1]}>")
+    match = _BLOCK.match(part)
+    return match is not None and part.endswith(f"</{match[1]}>")
 
 
-def _typed_after(begins: str, said: str) -> str:
-    """The typed part of a text that ``begins`` (stripped) like a program's; ``said``:
-    unstripped."""
-    if begins.startswith(_BEGINNINGS):
+def _typed_in_known_form(stripped: str, own_text: str) -> str:
+    """The typed part of a text that begins like a program's; ``stripped`` is ``own_text`` without
+    white space around it."""
+    if stripped.startswith(_BEGINNINGS):
         return ""
-    if begins.startswith(_OPENED):
-        return "" if begins.endswith(f"</{begins[1:].partition('>')[0]}>") else said
-    if begins.startswith(_IDE_CONTEXT):
-        return _after_line(begins, _IDE_REQUEST)
-    shell = _tag_content("bash-input", begins)
-    if begins.startswith("<bash-input>") and shell is not None:
-        return f"! {shell}"
-    found = [_tag_content(tag, begins) for tag in ("command-name", "command-args")]
-    return " ".join(part for part in found if part) if any(found) else said
+    if stripped.startswith(_PART_TAGS):
+        return "" if stripped.endswith(f"</{stripped[1:].partition('>')[0]}>") else own_text
+    if stripped.startswith(_IDE_CONTEXT):
+        return _after_line(stripped, _IDE_REQUEST)
+    command = _tag_content("bash-input", stripped)
+    if stripped.startswith("<bash-input>") and command is not None:
+        return f"! {command}"
+    command_parts = [_tag_content(tag, stripped) for tag in ("command-name", "command-args")]
+    return " ".join(part for part in command_parts if part) if any(command_parts) else own_text
 
 
 def _tag_content(tag: str, text: str) -> str | None:
@@ -153,5 +157,5 @@ def _tag_content(tag: str, text: str) -> str | None:
 
 def _after_line(text: str, heading: str) -> str:
     """The text after the first line that begins with ``heading``; "" without one."""
-    _, found, asked = f"\n{text}".partition(f"\n{heading}")
-    return asked.strip() if found else ""
+    _, has_heading, rest = f"\n{text}".partition(f"\n{heading}")
+    return rest.strip() if has_heading else ""

@@ -16,9 +16,10 @@ _DETAILS = ("prompt_tokens_details", "input_tokens_details")
 _CACHED = ("cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens")
 _WRITTEN = ("cache_write_tokens", "cache_creation_tokens", "cache_creation_input_tokens")
 
-_BESIDE = ("cache_read_input_tokens", "cache_creation_input_tokens")
-_INCLUDING = ("prompt_tokens", *_DETAILS)
-"""Anthropic's ``input_tokens`` exclude cached tokens (``_BESIDE``); all others include them."""
+_EXCLUSIVE_CACHE_FIELDS = ("cache_read_input_tokens", "cache_creation_input_tokens")
+_INCLUSIVE_FIELDS = ("prompt_tokens", *_DETAILS)
+"""In a usage object with the former and none of the latter (Anthropic's), ``input_tokens`` excludes
+cached tokens; in all others the prompt's tokens include them."""
 
 
 class TokenUsage(NamedTuple):
@@ -38,28 +39,29 @@ def read_usage(usage: bytes | None) -> TokenUsage:
 
     Anything else counts as 0.
     """
-    said = _decoded(usage)
-    found = (each for name in _DETAILS if isinstance(each := said.get(name), Mapping))
-    details: Mapping[str, object] = {**said, **next(found, {})}
-    cached, written = _number(details, _CACHED), _number(details, _WRITTEN)
-    prompt = _number(said, _PROMPT)
-    if any(name in said for name in _BESIDE) and not any(name in said for name in _INCLUDING):
+    fields = _decoded(usage)
+    nested = (each for name in _DETAILS if isinstance(each := fields.get(name), Mapping))
+    details: Mapping[str, object] = {**fields, **next(nested, {})}
+    cached, written = _first_count(details, _CACHED), _first_count(details, _WRITTEN)
+    prompt = _first_count(fields, _PROMPT)
+    has_exclusive = any(name in fields for name in _EXCLUSIVE_CACHE_FIELDS)
+    if has_exclusive and not any(name in fields for name in _INCLUSIVE_FIELDS):
         prompt += cached + written
-    return TokenUsage(prompt, _number(said, _COMPLETION), cached, written)
+    return TokenUsage(prompt, _first_count(fields, _COMPLETION), cached, written)
 
 
 def _decoded(usage: bytes | None) -> Mapping[str, object]:
     try:
-        said = decode(usage or b"null")
+        decoded = decode(usage or b"null")
     except UNREADABLE:
         return {}
-    return said if isinstance(said, dict) else {}
+    return decoded if isinstance(decoded, dict) else {}
 
 
-def _number(said: Mapping[str, object], names: Iterable[str]) -> int:
+def _first_count(fields: Mapping[str, object], names: Iterable[str]) -> int:
     """The first of these fields that is a valid count, else 0."""
     for name in names:
-        value = said.get(name)
+        value = fields.get(name)
         if _is_number(value) and 0 <= value < _MAX_NUMBER:
             return int(value)
     return 0

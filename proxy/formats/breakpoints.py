@@ -31,8 +31,8 @@ MAX_LOOKBACK = 20
 
 _NAMES = (b"cache_control", b"prompt_cache")
 
-MessageKind = Literal["system", "asked", "result", "other"]
-"""``asked`` is a user's text, ``result`` has only tool results."""
+MessageKind = Literal["system", "question", "result", "other"]
+"""``question`` is a user's text, ``result`` has only tool results."""
 
 
 class CacheMark(NamedTuple):
@@ -88,15 +88,15 @@ def with_marks(
     kind: Callable[[bytes], MessageKind],
     add_mark: AddMark,
     mark: CacheMark,
-    room: int,
+    max_marks: int,
 ) -> list[bytes]:
-    """The messages (JSON), at most ``room`` of them with a mark."""
-    found: dict[int, bytes] = {}
-    for end in _mark_positions(messages, kind) if room >= mark.min_marks else ():
-        place = _mark_before(messages, end, add_mark, mark)
-        if place is not None and len(found) < room:
-            found.setdefault(*place)
-    return [found.get(at, message) for at, message in enumerate(messages)]
+    """The messages (JSON), at most ``max_marks`` of them with a mark."""
+    marked: dict[int, bytes] = {}
+    for end in _mark_positions(messages, kind) if max_marks >= mark.min_marks else ():
+        placed = _mark_before(messages, end, add_mark, mark)
+        if placed is not None and len(marked) < max_marks:
+            marked.setdefault(*placed)
+    return [marked.get(at, message) for at, message in enumerate(messages)]
 
 
 def with_mark(
@@ -146,57 +146,56 @@ def with_openai_marks(
     the upstream routes its requests to the same cache.
     """
     fields = jsontext.fields(body)
-    sent = dict(fields)
+    changed = dict(fields)
     if _OPENAI.search(model or "") and fields.get(_KEY, b"null") == b"null":
-        sent[_KEY] = jsontext.encode(key)
+        changed[_KEY] = jsontext.encode(key)
     mark, raw = mark_for(model), fields.get(messages_field, b"null")
     if (
         mark is not None
         and raw.startswith(b"[")
         and not any(name in fields for name in _CLIENT_CACHE_OPTIONS)
     ):
-        room, messages = marks_left(mark, body), jsontext.items(raw)
-        placed = with_marks(messages, kind, add_mark, mark, room)
-        if placed != messages:
-            sent[messages_field] = jsontext.join_items(placed)
-            if mark is BREAKPOINT and room == MAX_MARKS:  # no implicit writes, which are never read
-                sent[_OPTIONS] = _EXPLICIT
-    return body if sent == fields else jsontext.join_fields(sent)
+        max_marks, messages = marks_left(mark, body), jsontext.items(raw)
+        marked = with_marks(messages, kind, add_mark, mark, max_marks)
+        if marked != messages:
+            changed[messages_field] = jsontext.join_items(marked)
+            if mark is BREAKPOINT and max_marks == MAX_MARKS:
+                changed[_OPTIONS] = _EXPLICIT  # no implicit cache writes, which are never read
+    return body if changed == fields else jsontext.join_fields(changed)
 
 
 def _mark_positions(
     messages: Sequence[bytes], kind: Callable[[bytes], MessageKind]
 ) -> Iterator[int]:
-    """The numbers of messages before each position of a mark, the most useful position first."""
+    """The number of messages before each position of a mark, the most useful position first."""
     kinds = [kind(message) for message in messages]
     head = sum(1 for _ in takewhile(lambda each: each == "system", kinds))
-    asked = [at for at, each in enumerate(kinds) if each == "asked"][-2:]
-    if not asked:
+    questions = [at for at, each in enumerate(kinds) if each == "question"][-2:]
+    if not questions:
         return
-    yield _before_system_messages(kinds, asked[-1], head)
-    yield from _after_results(kinds, asked[-1])
-    if len(asked) > 1:
-        yield _before_system_messages(kinds, asked[0], head)
+    yield _before_system_messages(kinds, questions[-1], head)
+    yield from _after_results(kinds, questions[-1])
+    if len(questions) > 1:
+        yield _before_system_messages(kinds, questions[0], head)
     yield head
 
 
-def _before_system_messages(kinds: Sequence[MessageKind], asked: int, head: int) -> int:
-    """The index of ``asked``, or of the first of the system messages directly before it: those
+def _before_system_messages(kinds: Sequence[MessageKind], question: int, head: int) -> int:
+    """The index of ``question``, or of the first of the system messages directly before it: those
     belong to one request only, such as a memory block."""
-    while asked > head and kinds[asked - 1] == "system":
-        asked -= 1
-    return asked
+    while question > head and kinds[question - 1] == "system":
+        question -= 1
+    return question
 
 
-def _after_results(kinds: Sequence[MessageKind], asked: int) -> list[int]:
+def _after_results(kinds: Sequence[MessageKind], question: int) -> list[int]:
     """Positions after the last two groups of tool results: this and the previous request's."""
-    following = [*kinds[asked + 1 :], "other"]
-    runs = [
-        asked + at + 2
-        for at, (each, then) in enumerate(zip(following, following[1:], strict=False))
-        if each == "result" != then
+    ends = [
+        at + 1
+        for at in range(question + 1, len(kinds))
+        if kinds[at] == "result" and kinds[at + 1 : at + 2] != ["result"]
     ]
-    return runs[:-3:-1]
+    return ends[:-3:-1]
 
 
 def _mark_before(
@@ -213,5 +212,5 @@ def _mark_before(
 
 
 def _has_text(text: bytes) -> bool:
-    said = jsontext.decode(text)
-    return isinstance(said, str) and bool(said.strip())
+    decoded = jsontext.decode(text)
+    return isinstance(decoded, str) and bool(decoded.strip())

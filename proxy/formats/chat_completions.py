@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from proxy.chat import jsontext
-from proxy.chat.blocks import behind_system, block_message, with_block
+from proxy.chat.blocks import append_to_system, block_message, with_block
 from proxy.chat.cachemarks import without_marks
-from proxy.chat.message import SYSTEM_ROLES, ChatMessage, Piece, last_user
+from proxy.chat.message import SYSTEM_ROLES, ChatMessage, Piece, last_user_index
 from proxy.chat.native import without_native
 from proxy.chat.reply.answer import Reply
 from proxy.chat.reply.events import end_signal, may_end
@@ -26,8 +26,8 @@ class ChatCompletions:
     """See Format."""
 
     records = True
-    signed = False
-    tools = True
+    has_signed_content = False
+    supports_tools = True
 
     def is_side_request(self, request: ChatRequest, headers: RawHeaders) -> bool:
         return False
@@ -38,7 +38,7 @@ class ChatCompletions:
     def write(self, request: ChatRequest, addition: Addition) -> bytes:
         stored = addition.system
         system = jsontext.items(without_marks(stored)) if stored else request.system
-        head = behind_system(system, addition.head, separate=addition.separate)
+        head = append_to_system(system, addition.head, separate=addition.separate)
         tail = _before_last_user(addition.messages, addition.tail, separate=addition.separate)
         return request.with_messages((*head, *tail))
 
@@ -57,23 +57,23 @@ class ChatCompletions:
 
 _KINDS: dict[str, MessageKind] = {
     **dict.fromkeys(SYSTEM_ROLES, "system"),
-    "user": "asked",
+    "user": "question",
     **dict.fromkeys(("tool", "function"), "result"),
 }
 _MARKABLE = (*SYSTEM_ROLES, "user", "tool")
 """Roles whose texts accept a cache mark; assistant messages do not, for either provider."""
 
 
-class _Speaker(msgspec.Struct):
+class _RoleField(msgspec.Struct):
     role: Any = None
 
 
-_speaker = msgspec.json.Decoder(_Speaker)
+_role_field = msgspec.json.Decoder(_RoleField)
 
 
 def _role(raw: bytes) -> str:
     try:
-        role = _speaker.decode(raw).role
+        role = _role_field.decode(raw).role
     except jsontext.UNREADABLE:  # a lone surrogate: such a message gets no mark
         return ""
     return role if isinstance(role, str) else ""
@@ -96,12 +96,12 @@ class ChunkReader(ReplyBuilder):
 
 def _before_last_user(messages: Sequence[Piece], blocks: str, *, separate: bool) -> list[bytes]:
     """The JSON of the messages with memory blocks at the last user message, if there is one."""
-    sent = [x if isinstance(x, bytes) else x.raw for x in messages]
-    if not has_no_native(sent):
-        sent = [x.raw if isinstance(x, ChatMessage) else without_native(x) for x in messages]
-    at = last_user(messages) if blocks else None
+    raws = [x if isinstance(x, bytes) else x.raw for x in messages]
+    if not has_no_native(raws):
+        raws = [x.raw if isinstance(x, ChatMessage) else without_native(x) for x in messages]
+    at = last_user_index(messages) if blocks else None
     if at is None:
-        return sent
+        return raws
     if separate:
-        return [*sent[:at], block_message(blocks), *sent[at:]]
-    return [*sent[:at], with_block(sent[at], blocks), *sent[at + 1 :]]
+        return [*raws[:at], block_message(blocks), *raws[at:]]
+    return [*raws[:at], with_block(raws[at], blocks), *raws[at + 1 :]]

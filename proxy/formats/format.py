@@ -70,12 +70,12 @@ class Format(Protocol):
         ...
 
     @property
-    def signed(self) -> bool:
+    def has_signed_content(self) -> bool:
         """Whether requests may have content that the upstream has signed: ``without_signed``."""
         ...
 
     @property
-    def tools(self) -> bool:
+    def supports_tools(self) -> bool:
         """Whether memory's tools can be offered, in the syntax of chat completions."""
         ...
 
@@ -116,7 +116,7 @@ class Format(Protocol):
 
 
 @runtime_checkable
-class Referring(Format, Protocol):
+class ReferringFormat(Format, Protocol):
     """A format whose requests may refer to earlier content by id instead of sending it again.
 
     The ids are kept in stored answers: see ``native``.
@@ -127,7 +127,7 @@ class Referring(Format, Protocol):
         """The name of the API that the ids and native parts belong to."""
         ...
 
-    def named_part(self, part: bytes) -> str:
+    def part_id(self, part: bytes) -> str:
         """The id of a part (JSON) of a stored answer, "" if it has none."""
         ...
 

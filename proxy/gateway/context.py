@@ -23,7 +23,7 @@ SCANNED_CHARACTERS = 16_384
 """Patterns are matched against this much of a text: they can be slow."""
 
 DEFAULT_RECALL_DIVISOR = 5
-"""By default recall may use one part in so many of a profile's ``max_tokens``."""
+"""By default recall may use a profile's ``max_tokens`` divided by this."""
 
 
 def window_of(profile: ProfileSettings) -> Window:
@@ -45,11 +45,11 @@ def window_of(profile: ProfileSettings) -> Window:
 def reserved_tokens(profile: ProfileSettings) -> int:
     """Tokens that the window reserves for the summary, recall and learned memory."""
     summary = profile.summary.max_tokens if profile.summary.enabled else 0
-    recall = recall_tokens(profile) if profile.recall.enabled else 0
-    return summary + recall + known_tokens(profile)
+    recall = max_recall_tokens(profile) if profile.recall.enabled else 0
+    return summary + recall + max_learned_tokens(profile)
 
 
-def known_tokens(profile: ProfileSettings) -> int:
+def max_learned_tokens(profile: ProfileSettings) -> int:
     """The maximum of tokens for learned memory."""
     return sum(part.max_tokens for part in profile.learned.values() if part.enabled)
 
@@ -59,7 +59,7 @@ def summarises_all(profile: ProfileSettings) -> bool:
     return profile.summary.enabled and profile.summary.mode == "summary"
 
 
-def recall_tokens(profile: ProfileSettings) -> int:
+def max_recall_tokens(profile: ProfileSettings) -> int:
     """The maximum of tokens for recall: its setting, or if unset its default but at most a fifth of
     the profile's ``max_tokens``, which could otherwise be less than that default.
     """
@@ -69,7 +69,7 @@ def recall_tokens(profile: ProfileSettings) -> int:
     return min(recall.max_tokens, profile.max_tokens // DEFAULT_RECALL_DIVISOR)
 
 
-def options_of(recall: RecallSettings) -> RecallOptions:
+def recall_options(recall: RecallSettings) -> RecallOptions:
     """A profile's settings of recall, as recall takes them."""
     return RecallOptions(
         own_session_only=recall.scope == "session",
@@ -99,7 +99,7 @@ NEVER = 10 * 365 * 86_400.0
 
 
 class Pace(NamedTuple):
-    """A session is learned from after so many turns, or after so many seconds without one."""
+    """When a session is learned from: after ``turns`` turns, or ``seconds`` without one."""
 
     turns: int
     seconds: float
@@ -108,15 +108,15 @@ class Pace(NamedTuple):
 class ProfileRules(msgspec.Struct, frozen=True):
     """What is derived from a profile's settings, once for all its requests.
 
-    ``known_tokens`` and ``recall_tokens`` are the maxima for learned memory and for recall.
+    ``max_learned_tokens`` and ``max_recall_tokens`` limit learned memory and recall in a prompt.
     ``pace`` is None if no model reads sessions; ``learns``: any kind of learned memory is enabled.
     """
 
     profile: ProfileSettings
-    side: SideRequests
+    side_requests: SideRequests
     window: Window
-    known_tokens: int
-    recall_tokens: int
+    max_learned_tokens: int
+    max_recall_tokens: int
     recall: RecallOptions
     pace: Pace | None
     learns: bool
@@ -128,11 +128,11 @@ class ProfileRules(msgspec.Struct, frozen=True):
         seconds = min((seconds or NEVER for _, seconds in paces), default=NEVER)
         return cls(
             profile=profile,
-            side=SideRequests(profile.side_requests),
+            side_requests=SideRequests(profile.side_requests),
             window=window_of(profile),
-            known_tokens=known_tokens(profile),
-            recall_tokens=recall_tokens(profile),
-            recall=options_of(profile.recall),
+            max_learned_tokens=max_learned_tokens(profile),
+            max_recall_tokens=max_recall_tokens(profile),
+            recall=recall_options(profile.recall),
             pace=Pace(turns, seconds) if paces else None,
             learns=any(part.enabled for part in profile.learned.values()),
         )
@@ -144,7 +144,7 @@ class RequestContext(msgspec.Struct, frozen=True, gc=False):
     key: SessionKey
     identity: Identity
     profile_rules: ProfileRules
-    closed: bool
+    fails_closed: bool
     """A failure of memory fails the request (``store.on_failure = "closed"``)."""
 
     @property
@@ -196,7 +196,7 @@ def rules_of(request: ChatRequest, context: RequestContext, count: Callable[[str
 def ask_of(context: RequestContext, rules: Rules) -> Ask:
     """What to load of the session.
 
-    An unbounded window ignores where a bounded one of the same profile has begun before.
+    An unbounded window does not start where a bounded window of the profile has started before.
     """
     return Ask(
         profile=context.identity.profile if rules.window.is_bounded else NO_PROFILE,

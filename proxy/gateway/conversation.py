@@ -23,7 +23,7 @@ from proxy.gateway.recording.open_turns import OpenTurns
 from proxy.gateway.recording.tap import MAX_PLAIN, TOO_LARGE, tap_of
 from proxy.gateway.report import MemoryReport, Reason
 from proxy.gateway.request import ProxyRequest
-from proxy.gateway.state.naming import Naming
+from proxy.gateway.state.naming import SessionResolver
 from proxy.gateway.state.renaming import RenamedReply
 from proxy.settings import Settings
 from proxy.wire.coding.decoding import IDENTITY, coding_of
@@ -53,12 +53,12 @@ class Conversations:
         settings: Settings,
         passthrough: Passthrough,
         services: Services,
-        asker: UpstreamCaller,
+        upstream_caller: UpstreamCaller,
         on_answered: Callable[[str, RawHeaders, str], None] | None,
     ) -> None:
         self._settings, self._passthrough, self._services = settings, passthrough, services
-        self._asker, self._on_answered = asker, on_answered
-        self._naming = Naming(settings, services)
+        self._upstream_caller, self._on_answered = upstream_caller, on_answered
+        self._session_resolver = SessionResolver(settings, services)
         self._turns, self._attempts = OpenTurns(), FirstAttempts()
         self._profiles = {
             name: ProfileRules.of(profile)
@@ -67,7 +67,7 @@ class Conversations:
 
     def serves(self, call: ProxyRequest) -> bool:
         """Whether a call has a session, or its body may name one."""
-        return call.remembers or self._naming.applies(call)
+        return call.uses_memory or self._session_resolver.applies(call)
 
     async def serve(self, call: ProxyRequest) -> None:
         """Answer a call.  Raises ProxyError, UpstreamError and ClientGone before the answer."""
@@ -84,17 +84,16 @@ class Conversations:
         if exchange.recorded:
             await self._turns.wait_settled(exchange.context.key)
             exchange, attempt = self._attempts.register(exchange)
-        outgoing = await self._prepared(call, exchange)
-        with self._turns.turn(exchange.context.key, DisconnectGuard(call.receive)) as presence:
-            call.delivery.presence = presence
-            outgoing, reply, recording = await self._asker.call_upstream(call, outgoing)
+        outgoing = await self._first_attempt(call, exchange)
+        with self._turns.turn(exchange.context.key, call.guard()) as presence:
+            outgoing, reply, recording = await self._upstream_caller.call_upstream(call, outgoing)
             if self._on_answered is not None and reply.status < 400:
                 self._on_answered(call.caller.tenant, call.headers, call.upstream)
             recorder = None
             try:
                 recorder = self._recorder(call, outgoing, reply, presence, recording)
-                if recorder is not None and outgoing.exchange.names is not None:
-                    reply = RenamedReply(reply, outgoing.exchange.names)
+                if recorder is not None and outgoing.exchange.response_fields is not None:
+                    reply = RenamedReply(reply, outgoing.exchange.response_fields)
                 # Free what was injected before the answer streams: that may take minutes.
                 del exchange, outgoing, recording
                 call.reservation.shrink_body(await recorder.reduce_messages() if recorder else 0)
@@ -104,27 +103,29 @@ class Conversations:
                     self._attempts.forget(attempt)
                 await reply.close()
 
-    async def _prepared(self, call: ProxyRequest, exchange: ChatExchange) -> OutgoingRequest:
-        """The request for the first attempt.  If its answer will name the session, the name is kept
-        before the client can see it."""
-        outgoing = await self._asker.first_attempt(call, await prepare(exchange, self._services))
+    async def _first_attempt(self, call: ProxyRequest, exchange: ChatExchange) -> OutgoingRequest:
+        """The request for the first attempt.  If the answer's id will have the session's reference,
+        that is stored before the client can see it."""
+        prepared = await prepare(exchange, self._services)
+        outgoing = await self._upstream_caller.first_attempt(call, prepared)
         call.reservation.grow_body(outgoing.memory_bytes)
         key, ttl = exchange.context.key, exchange.context.profile.ttl
-        if outgoing.exchange.names is not None and not self._services.recorder.is_spooling(key):
-            await self._services.state.keep_name(key, ttl, outgoing.session_began)
+        has_reference = outgoing.exchange.response_fields is not None
+        if has_reference and not self._services.recorder.is_spooling(key):
+            await self._services.state.store_reference(key, ttl, outgoing.session_began)
         return outgoing
 
     async def _read(self, call: ProxyRequest) -> ChatExchange | UnreadBody:
         rules, session = self._profile_rules(call), call.identity.session
         body = await call.body(self._settings.server)
-        plain = await call.plain(body, self._settings.server, self._services.threads)
+        plain = await call.decoded_body(body, self._settings.server, self._services.threads)
         if plain is None:
             return UnreadBody(session, body, "encoded_body")
-        if session is None and not await self._name(call, plain):
+        if session is None and not await self._resolve_session(call, plain):
             return UnreadBody(None, body, "not_chat")
         format = _format_of(call)
-        reading = partial(format.read, plain, rules.profile.max_inline_media_bytes)
-        request = await self._services.threads.run(len(plain), reading)
+        read = partial(format.read, plain, rules.profile.max_inline_media_bytes)
+        request = await self._services.threads.run(len(plain), read)
         if not isinstance(request, ChatRequest):
             return UnreadBody(session, body, request)
         if format.is_side_request(request, call.headers):
@@ -133,12 +134,12 @@ class Conversations:
         exchange = ChatExchange.start(format, request, plain, context, self._services)
         return exchange if plain is body else replace(exchange, wire_body=body)
 
-    async def _name(self, call: ProxyRequest, body: bytes) -> bool:
+    async def _resolve_session(self, call: ProxyRequest, body: bytes) -> bool:
         """Set the call's session to the one that its body names; False if it names none.
 
         Raises ProxyError.
         """
-        session = await self._naming.session_of(call, body)
+        session = await self._session_resolver.session_of(call, body)
         if session is not None:
             call.identity = replace(call.identity, session=session)
         return session is not None
@@ -155,7 +156,7 @@ class Conversations:
             key=call.key,
             identity=call.identity,
             profile_rules=rules,
-            closed=self._settings.store.on_failure == "closed",
+            fails_closed=self._settings.store.on_failure == "closed",
         )
 
     def _recorder(
@@ -170,7 +171,7 @@ class Conversations:
         if coding_of(reply.headers) != IDENTITY:
             outgoing = outgoing.unrecorded("encoded_body")
             call.report = outgoing.report
-        assert call.report is not None  # ``Asker.ask`` has made it
+        assert call.report is not None  # set by ``UpstreamCaller.call_upstream``
         self._services.telemetry.count_injected_tokens(call.report.tokens)
         if not 200 <= reply.status < 300:
             return None

@@ -1,6 +1,6 @@
 """One chat completion with memory, up to loading its session.
 
-``ChatExchange`` is the request with its context; ``load`` adds the session and makes it ``Loaded``.
+``ChatExchange`` is the request with its context; ``load`` adds the session (``LoadedExchange``).
 The next steps are ``prompt.enrich`` and ``outgoing``.
 """
 
@@ -27,7 +27,7 @@ from proxy.gateway.prompt.knowledge_step import KnowledgeStep, LoadedKnowledge
 from proxy.gateway.prompt.recall_step import RecallStep
 from proxy.gateway.prompt.rewrite_step import RewriteStep
 from proxy.gateway.report import MemoryReport, Reason
-from proxy.gateway.state.log import KeptAnswer, StateLog
+from proxy.gateway.state.log import StateLog, StoredAnswer
 from proxy.memory.erasure import steady_now
 from proxy.memory.model import Snapshot
 from proxy.memory.prompt.compose import Rules
@@ -43,9 +43,9 @@ None if it is not known, or if any model takes as many tokens.
 """
 
 
-def catalogue_window(upstream: str, model: str | None, wanted: int) -> int | None:
+def catalogue_window(upstream: str, model: str | None, tokens: int) -> int | None:
     """A ``WindowLookup`` that ignores the upstream: the window is that of the catalogue."""
-    return context_window(model, wanted)
+    return context_window(model, tokens)
 
 
 ID_BYTES = 15
@@ -88,7 +88,7 @@ class Services(msgspec.Struct, frozen=True):
     new_id: Callable[[], str] = msgspec.field(default_factory=ExchangeIds)
 
 
-class Continued(NamedTuple):
+class ContinuedAnswer(NamedTuple):
     """The stored answer that a request continues (``previous_response_id``), by its message's id.
 
     ``follows_id`` is the message that the answer's exchange followed: see Exchange.
@@ -98,7 +98,7 @@ class Continued(NamedTuple):
     follows_id: str | None
 
     @classmethod
-    def of(cls, answer: KeptAnswer) -> Continued:
+    def of(cls, answer: StoredAnswer) -> ContinuedAnswer:
         return cls(answer.stored_message.card.id, answer.exchange.follows)
 
 
@@ -107,9 +107,9 @@ class ChatExchange(msgspec.Struct, frozen=True, gc=False):
 
     ``body`` is the decoded body; ``wire_body`` is the client's, if it had a content coding.
     ``expanded``: ids in ``body`` have been replaced by what they refer to.
-    ``side``: a side request, neither enriched nor recorded.  ``continued``: the conversation is the
-    branch that ends with this answer.  ``names``: if the proxy keeps the response, the fields by
-    which the answer identifies itself, as JSON by name.
+    ``is_side_request``: it is neither enriched nor recorded.  ``continued``: the conversation is
+    the branch that ends with this answer.  ``response_fields``: if the proxy keeps the response,
+    the fields that replace the upstream's in the answer (its id, for example), as JSON by name.
     """
 
     id: str
@@ -121,11 +121,11 @@ class ChatExchange(msgspec.Struct, frozen=True, gc=False):
     counter: TokenCounter
     intent: Intent
     rules: Rules
-    side: bool
+    is_side_request: bool
     expanded: bool = False
     wire_body: bytes | None = None
-    continued: Continued | None = None
-    names: Mapping[str, bytes] | None = None
+    continued: ContinuedAnswer | None = None
+    response_fields: Mapping[str, bytes] | None = None
 
     @classmethod
     def start(
@@ -138,6 +138,7 @@ class ChatExchange(msgspec.Struct, frozen=True, gc=False):
     ) -> ChatExchange:
         """The exchange of a request; ``body`` is its bytes."""
         counter, began = services.counter(request.model), steady_now()
+        side_requests = context.profile_rules.side_requests
         return cls(
             id=services.new_id(),
             began=began,
@@ -148,7 +149,7 @@ class ChatExchange(msgspec.Struct, frozen=True, gc=False):
             counter=counter,
             intent=intent_of(request, context, began),
             rules=rules_of(request, context, counter.count_text),
-            side=context.profile_rules.side.matches(request.last_user_text, request.system_text),
+            is_side_request=side_requests.matches(request.last_user_text, request.system_text),
         )
 
     def with_body(self, body: bytes) -> ChatExchange | None:
@@ -161,13 +162,13 @@ class ChatExchange(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def recorded(self) -> bool:
-        recording = self.format.records and not self.side
+        recording = self.format.records and not self.is_side_request
         return recording and self.context.identity.records
 
     @property
     def may_enrich(self) -> bool:
         """Whether learned memory and recalled passages may be added."""
-        return (self.rules.inject or self._extends_instructions) and not self.side
+        return (self.rules.inject or self._extends_instructions) and not self.is_side_request
 
     @property
     def _extends_instructions(self) -> bool:
@@ -181,7 +182,7 @@ class ChatExchange(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def reason(self) -> Reason | None:
-        return "side_request" if self.side else None
+        return "side_request" if self.is_side_request else None
 
     @property
     def report(self) -> MemoryReport:
@@ -189,17 +190,17 @@ class ChatExchange(msgspec.Struct, frozen=True, gc=False):
         return MemoryReport(self.context.key.session, reason=self.reason)
 
 
-class Loaded(msgspec.Struct, frozen=True, gc=False):
+class LoadedExchange(msgspec.Struct, frozen=True, gc=False):
     """The exchange with its loaded and planned session.
 
     ``knowledge`` is None if there is no learned memory, ``rewriting`` if no rewrite was started.
-    ``stale``: a retry of an exchange that is not the last one any more; it is not recorded.
+    ``is_stale_retry``: it retries an exchange that is no longer the last one; it is not recorded.
     """
 
     exchange: ChatExchange
     prepared: Prepared
     knowledge: LoadedKnowledge | None
-    stale: bool
+    is_stale_retry: bool
     rewriting: Rewriting | None = None
 
     @property
@@ -209,16 +210,16 @@ class Loaded(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def recorded(self) -> bool:
-        return self.exchange.recorded and not self.stale
+        return self.exchange.recorded and not self.is_stale_retry
 
     @property
     def reason(self) -> Reason | None:
-        if self.stale:
+        if self.is_stale_retry:
             return "stale_retry"
         return self.exchange.reason or ("spooled" if self.prepared.will_spool else None)
 
 
-async def load(exchange: ChatExchange, services: Services) -> Loaded:
+async def load(exchange: ChatExchange, services: Services) -> LoadedExchange:
     """Load and plan the session; look up learned memory and start the rewrite concurrently.
 
     Raises ProxyError 403 for another user's session, StoreError.
@@ -233,19 +234,19 @@ async def load(exchange: ChatExchange, services: Services) -> Loaded:
             context.key, ask, request.messages, exchange.intent, exchange.rules
         )
         check_owner(prepared.snapshot.owner, context.identity.user)
-        stale = _is_stale(prepared.snapshot)
+        is_stale_retry = _is_stale_retry(prepared.snapshot)
         exchange = _as_planned(exchange, prepared.planned.messages)
-        return Loaded(exchange, prepared, await lookup, stale, rewriting)
+        return LoadedExchange(exchange, prepared, await lookup, is_stale_retry, rewriting)
     finally:
         lookup.cancel()
 
 
-def _as_planned(exchange: ChatExchange, said: Sequence[ChatMessage]) -> ChatExchange:
+def _as_planned(exchange: ChatExchange, planned: Sequence[ChatMessage]) -> ChatExchange:
     """The exchange with the planner's version of the request's messages, if it made one."""
     request = exchange.request
-    if said is request.messages:
+    if planned is request.messages:
         return exchange
-    return replace(exchange, request=replace(request, messages=tuple(said)))
+    return replace(exchange, request=replace(request, messages=tuple(planned)))
 
 
 def check_owner(owner: str | None, user: str | None) -> None:
@@ -254,6 +255,6 @@ def check_owner(owner: str | None, user: str | None) -> None:
         raise session_owner_mismatch()
 
 
-def _is_stale(snapshot: Snapshot) -> bool:
+def _is_stale_retry(snapshot: Snapshot) -> bool:
     attempt, last = snapshot.attempt, snapshot.last
     return attempt is not None and last is not None and attempt.id != last.id

@@ -21,7 +21,7 @@ from proxy.memory.recording.commit import fetch_key
 from proxy.memory.store import StoreError
 from proxy.wire.coding.decoding import IDENTITY, coding_of
 from proxy.wire.headers import content_length
-from proxy.wire.relay import DisconnectGuard, relay
+from proxy.wire.relay import relay
 from proxy.wire.replies import PeekedReply, decoded
 from proxy.wire.upstream import Reply
 
@@ -40,8 +40,7 @@ class Fetches:
         """Answer a call.  Raises UpstreamError and ClientGone before the answer."""
         if content_length(call.headers):
             return await self._passthrough.serve(call)
-        with DisconnectGuard(call.receive) as presence:
-            call.delivery.presence = presence
+        with call.guard():
             reply = await self._passthrough.send_upstream(call, None)
             if reply.status == 200:
                 reply = decoded(reply)
@@ -55,18 +54,21 @@ class Fetches:
         length = content_length(reply.headers)
         if reply.status != 200 or coding_of(reply.headers) != IDENTITY:
             return await relay(reply, call.delivery, length)
-        name = call.route.name.partition("/")[2]
-        recorder = LateRecorder(call.key, name, call.identity.user, self._services)
+        response_id = call.route.name.partition("/")[2]
+        user = call.identity.user
+        recorder = FetchedResponseRecorder(call.key, response_id, user, self._services)
         peeked = PeekedReply(reply)
         tap = await tap_of(peeked, recorder, FORMAT)
         await tap.relay(peeked, call.delivery)
 
 
-class LateRecorder:
-    """A ReplyRecorder of a fetched response; ``name`` is its id, ``user`` is who fetches it."""
+class FetchedResponseRecorder:
+    """A ReplyRecorder of a fetched response; ``user`` is that of the request that fetches it."""
 
-    def __init__(self, key: SessionKey, name: str, user: str | None, services: Services) -> None:
-        self._key, self._name, self._user = key, name, user
+    def __init__(
+        self, key: SessionKey, response_id: str, user: str | None, services: Services
+    ) -> None:
+        self._key, self._response_id, self._user = key, response_id, user
         self._services = services
 
     async def commit(self, reply: ChatReply | None, *, incomplete: bool) -> None:
@@ -74,15 +76,15 @@ class LateRecorder:
             return
         recorder, count = self._services.recorder, self._services.counter(reply.model).count
         try:
-            snapshot = await recorder.load_attempt(self._key, fetch_key(self._name))
+            snapshot = await recorder.load_attempt(self._key, fetch_key(self._response_id))
         except StoreError as failure:
             logger.warning("an answer is not recorded now that it is fetched: %s", failure)
             return
         if self._user is not None and snapshot.owner not in (None, self._user):
             return
         answer = reply.choices[0]
-        late = partial(late_answer, snapshot, answer, reply.usage, count)
-        amendment = await self._services.threads.run(len(answer.body), late)
+        build_amendment = partial(late_answer, snapshot, answer, reply.usage, count)
+        amendment = await self._services.threads.run(len(answer.body), build_amendment)
         if amendment is not None:
             await recorder.amend(self._key, amendment)
 

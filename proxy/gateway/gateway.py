@@ -71,14 +71,14 @@ class Gateway:
         fetches: Fetches,
         state: StateEndpoints,
         telemetry: Telemetry,
-        rooms: ByteBudgets,
+        budgets: ByteBudgets,
     ) -> None:
-        self._fetches, self._state, self._rooms = fetches, state, rooms
+        self._fetches, self._state, self._budgets = fetches, state, budgets
         self._tenancy, self._passthrough, self._conversations = tenancy, passthrough, conversations
         self._telemetry = telemetry
         self._require_user = settings.tenancy.require_user
-        self._places = RequestLimit(settings.server.max_concurrent_requests)
-        self._open = 0
+        self._request_limit = RequestLimit(settings.server.max_concurrent_requests)
+        self._open_requests = 0
         self._idle = asyncio.Event()
         server = settings.server
         self._trusted = Trusted.of(server.cors_origins, settings.tenancy.trusted_hosts)
@@ -86,13 +86,13 @@ class Gateway:
 
     async def serve(self, route: Route, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        clock = time.perf_counter()
+        start = time.perf_counter()
         delivery = Delivery(send)
         call: ProxyRequest | None = None
         status, code = CLIENT_GONE, ""
         cause: str | None = None
         self._telemetry.stream_opened()
-        self._open += 1
+        self._open_requests += 1
         try:
             call = self._call(route, scope, receive, delivery)
             await self._serve(call)
@@ -110,22 +110,22 @@ class Gateway:
             logger.exception("a request failed")
             status = await _refuse(delivery, server_error(), call, route)
         finally:
-            self._open -= 1
-            if not self._open:
+            self._open_requests -= 1
+            if not self._open_requests:
                 self._idle.set()
             self._telemetry.stream_closed()
             if call is not None:
                 call.reservation.release()
             self._count(call, route, status)
             if cause or ACCESS.isEnabledFor(logging.INFO):
-                ms = (time.perf_counter() - clock) * 1000
+                ms = (time.perf_counter() - start) * 1000
                 outcome = RequestOutcome(status, code, ms, delivery.bytes, cause)
                 access(_access_entry(call, route, scope, outcome))
 
     async def drain(self, seconds: float) -> None:
         """Wait for requests in flight, at most ``seconds``: uvicorn cancels without waiting."""
         self._idle.clear()
-        if self._open:
+        if self._open_requests:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._idle.wait(), seconds)
 
@@ -144,9 +144,9 @@ class Gateway:
         except ProxyError as error:
             raise self._with_session(error, route, headers, reason) from None
         report = MemoryReport(identity.session, reason=reason) if identity.session else None
-        with_state = identity.mode != "off" and not cross_site
-        recorded = with_state and identity.remembers and identity.records
-        if reason is not None and identity.remembers:
+        may_use_state = identity.mode != "off" and not cross_site
+        recorded = may_use_state and identity.uses_memory and identity.records
+        if reason is not None and identity.uses_memory:
             identity = replace(identity, mode="off")
         return ProxyRequest(
             method=method,
@@ -157,15 +157,15 @@ class Gateway:
             delivery=delivery,
             caller=caller,
             identity=identity,
-            reservation=self._rooms.reservation(caller.tenant),
+            reservation=self._budgets.reservation(caller.tenant),
             report=report,
             destination=destination,
-            fetches=recorded and method == "GET" and route.is_stored_response,
-            with_state=with_state,
+            may_fetch_response=recorded and method == "GET" and route.is_stored_response,
+            may_use_state=may_use_state,
         )
 
     def _caller(self, route: Route, scope: Scope) -> Caller:
-        """Who calls.  Raises ProxyError; a key that is not known hears nothing of its session."""
+        """The caller.  Raises ProxyError; the error for an unknown key has no session in it."""
         headers: RawHeaders = scope["headers"]
         try:
             return self._tenancy.caller(headers, scope["raw_path"] + b"?" + scope["query_string"])
@@ -194,12 +194,12 @@ class Gateway:
         return identity
 
     async def _serve(self, call: ProxyRequest) -> None:
-        with self._places.slot(call.caller.tenant):
+        with self._request_limit.slot(call.caller.tenant):
             if self._conversations.serves(call):
                 await self._conversations.serve(call)
             elif self._state.serves(call):
                 await self._state.serve(call)
-            elif call.fetches:
+            elif call.may_fetch_response:
                 await self._fetches.serve(call)
             else:
                 await self._passthrough.serve(call)
@@ -221,7 +221,7 @@ class RequestOutcome(NamedTuple):
 
 
 def _access_entry(
-    call: ProxyRequest | None, route: Route, scope: Scope, answered: RequestOutcome
+    call: ProxyRequest | None, route: Route, scope: Scope, outcome: RequestOutcome
 ) -> Access:
     report = call.report if call else None
     return Access(
@@ -229,17 +229,17 @@ def _access_entry(
         method=scope["method"],
         route=_kind(route),
         path=f"/v1/{route.api}",
-        status=answered.status,
-        ms=answered.ms,
+        status=outcome.status,
+        ms=outcome.ms,
         memory=report.status if report else "none",
-        bytes=answered.bytes,
-        error=answered.error or None,
+        bytes=outcome.bytes,
+        error=outcome.error or None,
         upstream_ms=call.upstream_seconds * 1000 if call and call.upstream_seconds else None,
         model=call.model if call and call.model and _MODEL.fullmatch(call.model) else None,
         upstream=call.destination.name if call and call.destination else None,
         tenant=_hashed_tenant(call.caller.tenant) if call else None,
         session=hashed(report.session) if report else None,
-        cause=answered.cause,
+        cause=outcome.cause,
     )
 
 
@@ -248,12 +248,12 @@ _hashed_tenant = lru_cache(maxsize=256)(hashed)
 
 
 def _kind(route: Route) -> Kind:
-    return "chat" if route.chat else "relay"
+    return "chat" if route.is_chat else "relay"
 
 
 def _without_memory(route: Route, method: str, cross_site: bool) -> Reason | None:
     """Why a request is relayed without memory, whatever its headers ask for; None if it is not."""
-    if not route.chat or method != "POST":
+    if not route.is_chat or method != "POST":
         return "not_chat"
     return "cross_site" if cross_site else None
 
@@ -282,7 +282,7 @@ def _wants_socket(method: str, headers: RawHeaders) -> bool:
 
 
 def _cause(error: UpstreamError) -> str:
-    """Where no connection came about, with what the system says of it."""
+    """The reason of a failure; for a failed connection, with the operating system's error."""
     if isinstance(error, UpstreamUnreachable) and error.__cause__ is not None:
         return f"{error}: {explain_failure(error.__cause__)}"
     return str(error)

@@ -44,11 +44,11 @@ def check_signature(
     header: bytes | None, secret: bytes, session: str, user: str, now: float
 ) -> None:
     """Raise ProxyError 403 unless the header signs these ids, within 300 s of ``now``."""
-    found = _SIGNATURE.fullmatch(header or b"")
-    if found is None or abs(now - int(found["time"])) > MAX_AGE_SECONDS:
+    match = _SIGNATURE.fullmatch(header or b"")
+    if match is None or abs(now - int(match["time"])) > MAX_AGE_SECONDS:
         raise invalid_signature()
-    wanted = sign(secret, int(found["time"]), session, user)
-    if not hmac.compare_digest(found["hex"].decode().lower(), wanted):
+    expected = sign(secret, int(match["time"]), session, user)
+    if not hmac.compare_digest(match["hex"].decode().lower(), expected):
         raise invalid_signature()
 
 
@@ -72,14 +72,14 @@ MEMORY_HEADERS = frozenset(
 )
 """Request headers that are not forwarded; nor are others that begin with ``x-memory-``."""
 
-RETRIES = b"x-stainless-retry-count"
-FORWARDED = (b"idempotency-key", RETRIES)
+RETRY_COUNT = b"x-stainless-retry-count"
+FORWARDED = (b"idempotency-key", RETRY_COUNT)
 """Standard headers that are read here and forwarded."""
 
 _NUMBER = re.compile(rb"[0-9]{1,19}")
 """Up to 2^63 - 1, which programs send for "no limit"; larger than ``_MAX_NUMBER`` is clamped."""
 _MAX_NUMBER = 999_999_999
-_KEY = re.compile(rb"[\x20-\x7e]{1,1024}")
+_IDEMPOTENCY_KEY = re.compile(rb"[\x20-\x7e]{1,1024}")
 
 
 class Aliases(msgspec.Struct, frozen=True):
@@ -113,12 +113,12 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     retry: bool = False
 
     @property
-    def remembers(self) -> bool:
+    def uses_memory(self) -> bool:
         return self.session is not None and self.mode != "off"
 
     @property
     def records(self) -> bool:
-        """Whether what is said may be recorded."""
+        """Whether exchanges may be recorded."""
         return self.mode in ("on", "write")
 
 
@@ -131,7 +131,7 @@ class IdentityReader:
 
     def __init__(self, aliases: Aliases) -> None:
         self._aliases = aliases
-        self._relevant = MEMORY_HEADERS | {*aliases.session, *aliases.user, *FORWARDED}
+        self._header_names = MEMORY_HEADERS | {*aliases.session, *aliases.user, *FORWARDED}
 
     def identify(self, headers: RawHeaders, path_session: bytes | None = None) -> Identity:
         """The identity in the headers; names are lower case, as ASGI has them.
@@ -140,7 +140,7 @@ class IdentityReader:
         for invalid values; invalid values of aliases are ignored.
         """
         fields = _fields(headers)
-        if path_session is None and self._relevant.isdisjoint(fields):
+        if path_session is None and self._header_names.isdisjoint(fields):
             return NO_IDENTITY
         session = _session(fields, path_session, self._aliases)
         mode = cast("Mode", _allowed_value(fields, "X-Memory-Mode", MODES) or "on")
@@ -154,14 +154,14 @@ class IdentityReader:
             history=cast("History | None", _allowed_value(fields, "X-Memory-History", HISTORIES)),
             rewind=_number(fields, "X-Memory-Rewind") or 0,
             idempotency_key=_idempotency_key(fields) if session and mode != "off" else None,
-            retry=fields.get(RETRIES, b"0") not in (b"0", b""),
+            retry=fields.get(RETRY_COUNT, b"0") not in (b"0", b""),
         )
 
     def session(self, headers: RawHeaders, path_session: bytes | None = None) -> str | None:
         """The session of a request whose other headers may be invalid; None without a valid one."""
-        naming = [x for x in headers if x[0] == SESSION or x[0] in self._aliases.session]
+        session_fields = [x for x in headers if x[0] == SESSION or x[0] in self._aliases.session]
         with suppress(ProxyError):
-            return _session(_fields(naming), path_session, self._aliases)
+            return _session(_fields(session_fields), path_session, self._aliases)
         return None
 
 
@@ -201,7 +201,7 @@ def _session(fields: Fields, path_session: bytes | None, aliases: Aliases) -> st
 
 
 def _id(fields: Fields, name: bytes, error: Callable[[], ProxyError]) -> str | None:
-    value = _characters(fields, name)
+    value = _latin1(fields, name)
     if value is not None and not is_id(value):
         raise error()
     return value
@@ -209,13 +209,13 @@ def _id(fields: Fields, name: bytes, error: Callable[[], ProxyError]) -> str | N
 
 def _alias(fields: Fields, names: Sequence[bytes]) -> str | None:
     for name in names:
-        value = _characters(fields, name)
+        value = _latin1(fields, name)
         if value is not None and is_id(value):
             return value
     return None
 
 
-def _characters(fields: Fields, name: bytes) -> str | None:
+def _latin1(fields: Fields, name: bytes) -> str | None:
     """The value as Latin-1: ``is_id`` rejects what is not ASCII."""
     value = fields.get(name)
     return None if value is None else value.decode("latin-1")
@@ -248,7 +248,7 @@ def _idempotency_key(fields: Fields) -> str | None:
     value = fields.get(b"idempotency-key")
     if value is None:
         return None
-    if not _KEY.fullmatch(value):
+    if not _IDEMPOTENCY_KEY.fullmatch(value):
         raise invalid_header(
             "Idempotency-Key must be 1 to 1024 printable ASCII characters.", "Idempotency-Key"
         )

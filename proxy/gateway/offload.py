@@ -46,12 +46,12 @@ def run_soon(work: Callable[[], T]) -> Callable[[], T]:
 
     It does the work itself if the loop has not run it yet, or if it has failed there.
     """
-    done: list[T] = []
+    results: list[T] = []
 
-    def once() -> T:
-        if not done:
-            done.append(work())
-        return done[0]
+    def run() -> T:
+        if not results:
+            results.append(work())
+        return results[0]
 
-    asyncio.get_running_loop().call_soon(once)
-    return once
+    asyncio.get_running_loop().call_soon(run)
+    return run

@@ -18,12 +18,12 @@ from proxy.chat.cachemarks import may_have_marks
 from proxy.chat.reasoning import with_reasoning
 from proxy.errors import ProxyError, memory_unavailable
 from proxy.gateway.asking.refusals import Refusal
-from proxy.gateway.exchange import ChatExchange, Continued, Services, load
+from proxy.gateway.exchange import ChatExchange, ContinuedAnswer, Services, load
 from proxy.gateway.prompt.enrich import compose_within, enrich
 from proxy.gateway.prompt.prompt import AssembledPrompt
 from proxy.gateway.prompt.wording import stored_as_text
 from proxy.gateway.references import resolve_references
-from proxy.gateway.report import NO_DETAILS, MemoryReport, Reason
+from proxy.gateway.report import MemoryReport, Reason
 from proxy.gateway.state.emulation import log_ends_with
 from proxy.gateway.tools.use import ToolUse, tool_use
 from proxy.memory.model import Injection, Snapshot
@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 _ESCAPE = rb"\u00"
 
 
-class Degraded(msgspec.Struct, frozen=True, gc=False):
+class DegradedPrompt(msgspec.Struct, frozen=True, gc=False):
     """Memory has failed: the request is sent unchanged, and planned when its record is replayed."""
 
     exchange: ChatExchange
@@ -48,8 +48,8 @@ class Degraded(msgspec.Struct, frozen=True, gc=False):
 class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
     """One attempt to call the upstream.
 
-    ``duration``: seconds that memory took.  ``marks``: the proxy adds cache marks.  ``is_reduced``:
-    memory was reduced before.  ``refusals``: what earlier attempts were refused for.
+    ``duration``: seconds that memory took.  ``adds_marks``: the proxy adds cache marks.
+    ``is_reduced``: memory was reduced before.  ``refusals``: why earlier attempts were refused.
     ``body_without_signed``: the body without the signed content that the upstream rejected.
     ``reasoning``: reasoning of earlier answers to send back, as JSON by the ids of their calls;
     ``reasoning_retried``: adding or omitting it has been tried before.  ``is_text_only``: all
@@ -57,12 +57,12 @@ class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
     """
 
     exchange: ChatExchange
-    prompt: AssembledPrompt | Degraded
+    prompt: AssembledPrompt | DegradedPrompt
     recorded: bool
     reason: Reason | None
     duration: float
     tools: ToolUse | None = None
-    marks: bool = False
+    adds_marks: bool = False
     is_reduced: bool = False
     refusals: tuple[Refusal, ...] = ()
     body_without_signed: bytes | None = None
@@ -78,41 +78,44 @@ class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
     @property
     def session_began(self) -> float | None:
         """When the session began (Unix seconds); 0 for a new session, None if memory failed."""
-        if isinstance(self.prompt, Degraded):
+        if isinstance(self.prompt, DegradedPrompt):
             return None
         return self.prompt.loaded.prepared.snapshot.began
 
     @property
     def memory_bytes(self) -> int:
         """Bytes in memory: the body and what was loaded of the session."""
-        of_session = sum(map(len, self.reasoning.values())) if self.reasoning else 0
+        session_bytes = sum(map(len, self.reasoning.values())) if self.reasoning else 0
         if isinstance(self.prompt, AssembledPrompt):
-            of_session += sum(map(len, self.prompt.loaded.bodies.values()))
-        return len(self.exchange.body) + of_session
+            session_bytes += sum(map(len, self.prompt.loaded.bodies.values()))
+        return len(self.exchange.body) + session_bytes
 
     @property
     def rewritten(self) -> bool:
         changed = self.exchange.expanded or self.body_without_signed is not None
-        added = self.marks or self.tools is not None or self.reasoning is not None
+        added = self.adds_marks or self.tools is not None or self.reasoning is not None
         return self.adds_memory or added or changed
 
     @property
     def marks_refusal(self) -> Refusal | None:
-        """The kind under which a refusal of cache marks is remembered; None if none are added."""
+        """The key under which a refusal of cache marks is remembered; None if none are added."""
         exchange = self.exchange
-        wanted = exchange.context.profile.cache_marks and exchange.format.records
-        if not (wanted and exchange.rules.inject) or exchange.side:
+        enabled = exchange.context.profile.cache_marks and exchange.format.records
+        if not (enabled and exchange.rules.inject) or exchange.is_side_request:
             return None
-        if isinstance(self.prompt, Degraded):
+        if isinstance(self.prompt, DegradedPrompt):
             return None
-        return Refusal(exchange.request.model, what="marks")
+        return Refusal(exchange.request.model, feature="marks")
 
     @property
     def reasoning_refusal(self) -> Refusal | None:
-        """The kind under which a demand for reasoning is remembered; None if none may be added."""
+        """The key under which a demand for reasoning is remembered; None if none may be added."""
         exchange = self.exchange
-        may_add = exchange.format.tools and exchange.rules.inject and not exchange.side
-        return Refusal(exchange.request.model, what="thoughtless") if may_add else None
+        if not exchange.format.supports_tools or exchange.is_side_request:
+            return None
+        if not exchange.rules.inject:
+            return None
+        return Refusal(exchange.request.model, feature="missing_reasoning")
 
     @property
     def drains(self) -> bool:
@@ -126,7 +129,7 @@ class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
         prompt, body = self.prompt, self.exchange.body
         if isinstance(prompt, AssembledPrompt) and not prompt.empty:
             body = prompt.body()
-        if self.marks:
+        if self.adds_marks:
             exchange = self.exchange
             body = exchange.format.with_cache_marks(
                 body, exchange.request.model, exchange.context.cache_key
@@ -135,8 +138,8 @@ class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
             body = self.tools.put_into(body)
         if self.reasoning is not None:
             return with_reasoning(body, self.reasoning)
-        unchanged = self.exchange.wire_body
-        return body if self.rewritten or unchanged is None else unchanged
+        wire_body = self.exchange.wire_body
+        return body if self.rewritten or wire_body is None else wire_body
 
     @property
     def report(self) -> MemoryReport:
@@ -148,12 +151,15 @@ class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
             reason=self.reason,
             duration=self.duration,
         )
-        return report if isinstance(self.prompt, Degraded) else self.prompt.add_to_report(report)
+        if isinstance(self.prompt, DegradedPrompt):
+            return report
+        return self.prompt.add_to_report(report)
 
     def injection(self, report: MemoryReport) -> Injection:
         """The ``report`` in the form in which the exchange is recorded."""
-        noted = NO_DETAILS if isinstance(self.prompt, Degraded) else self.prompt.record_details()
-        return report.injection(noted)
+        if isinstance(self.prompt, DegradedPrompt):
+            return report.injection()
+        return report.injection(self.prompt.record_details())
 
     def unrecorded(self, reason: Reason) -> OutgoingRequest:
         """The same request, not to be recorded."""
@@ -166,22 +172,22 @@ async def prepare(exchange: ChatExchange, services: Services) -> OutgoingRequest
     Raises ProxyError 403 for another user's session, 503 if memory fails and must not, 404 and 400
     for state that neither the proxy nor the upstream keeps.
     """
-    clock = time.perf_counter()
+    start = time.perf_counter()
     exchange = await resolve_references(exchange, services)
     prompt = await _prompt(exchange, services)
     if exchange.continued is not None:
         prompt = await _on_branch_if_possible(exchange, exchange.continued, prompt, services)
-    duration = time.perf_counter() - clock
+    duration = time.perf_counter() - start
     services.telemetry.observe_load(duration)
     return OutgoingRequest(prompt.exchange, prompt, prompt.recorded, prompt.reason, duration)
 
 
 async def _on_branch_if_possible(
     exchange: ChatExchange,
-    continued: Continued,
-    prompt: AssembledPrompt | Degraded,
+    continued: ContinuedAnswer,
+    prompt: AssembledPrompt | DegradedPrompt,
     services: Services,
-) -> AssembledPrompt | Degraded:
+) -> AssembledPrompt | DegradedPrompt:
     """``_on_branch``; if that fails and the upstream has the conversation, ``prompt`` unchanged.
 
     Raises ProxyError 503 if the upstream does not have it, or memory must not fail.
@@ -189,17 +195,17 @@ async def _on_branch_if_possible(
     try:
         return await _on_branch(exchange, continued, prompt, services)
     except ProxyError:
-        if exchange.context.closed or not exchange.request.state.kept_upstream:
+        if exchange.context.fails_closed or not exchange.request.state.kept_upstream:
             raise
         return prompt
 
 
 async def _on_branch(
     exchange: ChatExchange,
-    continued: Continued,
-    prompt: AssembledPrompt | Degraded,
+    continued: ContinuedAnswer,
+    prompt: AssembledPrompt | DegradedPrompt,
     services: Services,
-) -> AssembledPrompt | Degraded:
+) -> AssembledPrompt | DegradedPrompt:
     """The prompt with the branch that ends with ``continued``, loaded if the log is another one.
 
     Raises ProxyError 503 if the branch cannot be loaded.
@@ -207,24 +213,24 @@ async def _on_branch(
     if log_ends_with(_snapshot_of(prompt).log, continued):
         return prompt
     try:
-        way = await services.state.branch_to(exchange.context.key, continued.message_id)
+        branch = await services.state.branch_to(exchange.context.key, continued.message_id)
     except StoreError as failure:
         raise memory_unavailable() from failure
-    if not way:
+    if not branch:
         raise memory_unavailable()
-    prompt = await _prompt(replace(exchange, intent=replace(exchange.intent, way=way)), services)
+    prompt = await _prompt(replace(exchange, intent=replace(exchange.intent, way=branch)), services)
     _snapshot_of(prompt)
     return prompt
 
 
-def _snapshot_of(prompt: AssembledPrompt | Degraded) -> Snapshot:
+def _snapshot_of(prompt: AssembledPrompt | DegradedPrompt) -> Snapshot:
     """The snapshot that a prompt was made from.  Raises ProxyError 503 if memory has failed."""
-    if isinstance(prompt, Degraded):
+    if isinstance(prompt, DegradedPrompt):
         raise memory_unavailable()
     return prompt.loaded.prepared.snapshot
 
 
-async def _prompt(exchange: ChatExchange, services: Services) -> AssembledPrompt | Degraded:
+async def _prompt(exchange: ChatExchange, services: Services) -> AssembledPrompt | DegradedPrompt:
     try:
         return await enrich(await load(exchange, services), services)
     except ProxyError:
@@ -236,18 +242,18 @@ async def _prompt(exchange: ChatExchange, services: Services) -> AssembledPrompt
         return _degraded(exchange, error)
 
 
-def _degraded(exchange: ChatExchange, error: Exception) -> Degraded:
+def _degraded(exchange: ChatExchange, error: Exception) -> DegradedPrompt:
     """The request without memory.  Raises ProxyError 503 if it must not be sent without."""
-    if exchange.context.closed:
+    if exchange.context.fails_closed:
         raise memory_unavailable() from error
     timeout = isinstance(error, StoreTimeout)
-    return Degraded(exchange, "store_timeout" if timeout else "store_error")
+    return DegradedPrompt(exchange, "store_timeout" if timeout else "store_error")
 
 
 def with_tools(outgoing: OutgoingRequest) -> OutgoingRequest:
     """The request with memory's tools, if its format and its client allow them."""
     exchange = outgoing.exchange
-    if not exchange.format.tools:
+    if not exchange.format.supports_tools:
         return outgoing
     count = exchange.counter.count_text
     use = tool_use(exchange.request, exchange.context, outgoing.report, count, exchange.began)
@@ -266,7 +272,9 @@ def without_marks(outgoing: OutgoingRequest, *refused: Refusal) -> OutgoingReque
     """The request without our cache marks, which the upstream refuses."""
     reason: Reason = outgoing.reason or "marks_refused"
     kinds = (*outgoing.refusals, *refused)
-    return replace(outgoing, marks=False, body_without_signed=None, reason=reason, refusals=kinds)
+    return replace(
+        outgoing, adds_marks=False, body_without_signed=None, reason=reason, refusals=kinds
+    )
 
 
 def after_marks_error(outgoing: OutgoingRequest) -> OutgoingRequest:
@@ -287,20 +295,20 @@ def after_media_error(outgoing: OutgoingRequest, first: OutgoingRequest) -> Outg
     media may be all that the upstream refuses.  None if the messages have nothing but text.
     """
     prompt = outgoing.prompt
-    if outgoing.is_text_only or isinstance(prompt, Degraded):
+    if outgoing.is_text_only or isinstance(prompt, DegradedPrompt):
         return None
-    text = stored_as_text(prompt)
-    if text is prompt:
+    text_only = stored_as_text(prompt)
+    if text_only is prompt:
         return None
     model = outgoing.exchange.request.model
-    new = [id for id in text.text_only if id not in prompt.text_only]
+    new_ids = [id for id in text_only.text_only if id not in prompt.text_only]
     return replace(
-        _with_prompt(outgoing, text),
+        _with_prompt(outgoing, text_only),
         tools=first.tools,
-        marks=first.marks,
+        adds_marks=first.adds_marks,
         refusals=(
-            *[kind for kind in outgoing.refusals if kind.what == "thoughtless"],
-            *[Refusal(model, what="media", message=id) for id in new],
+            *[kind for kind in outgoing.refusals if kind.feature == "missing_reasoning"],
+            *[Refusal(model, feature="media", message=id) for id in new_ids],
         ),
         is_text_only=True,
         body_without_signed=None,
@@ -308,13 +316,12 @@ def after_media_error(outgoing: OutgoingRequest, first: OutgoingRequest) -> Outg
 
 
 def without_refused_media(outgoing: OutgoingRequest, refused: Collection[str]) -> OutgoingRequest:
-    """The request with text alone of the stored messages, by their ids, whose media were refused
-    before."""
+    """The request without media in the stored messages with these ids: they were refused before."""
     prompt = outgoing.prompt
-    if isinstance(prompt, Degraded):
+    if isinstance(prompt, DegradedPrompt):
         return outgoing
-    text = stored_as_text(prompt, refused)
-    return outgoing if text is prompt else _with_prompt(outgoing, text)
+    text_only = stored_as_text(prompt, refused)
+    return outgoing if text_only is prompt else _with_prompt(outgoing, text_only)
 
 
 def _with_prompt(outgoing: OutgoingRequest, prompt: AssembledPrompt) -> OutgoingRequest:
@@ -331,7 +338,7 @@ def with_less_memory(outgoing: OutgoingRequest, services: Services) -> OutgoingR
     if outgoing.reasoning:
         return replace(outgoing, reasoning={}, reason="context_trimmed")
     prompt = outgoing.prompt
-    if isinstance(prompt, Degraded) or prompt.empty:
+    if isinstance(prompt, DegradedPrompt) or prompt.empty:
         return None
     half = () if outgoing.is_reduced else (prompt.tokens // 2,)
     for cap in (*half, 0):

@@ -16,7 +16,7 @@ from proxy.wire import body as bodies
 from proxy.wire.body import Body, ClientGone
 from proxy.wire.failures import UpstreamBroken
 from proxy.wire.headers import DIGESTS, content_length, end_to_end, get, sendable
-from proxy.wire.relay import DisconnectGuard, relay
+from proxy.wire.relay import relay
 from proxy.wire.replies import is_event_stream
 from proxy.wire.upstream import Reply, Upstream
 
@@ -63,16 +63,14 @@ class Passthrough:
         await self.forward(call, body_to_forward(call, first.get("body", b"")))
 
     async def _upload(self, call: ProxyRequest, body: AsyncIterator[bytes]) -> None:
-        with DisconnectGuard(call.receive, uploading=True) as presence:
-            call.delivery.presence = presence
+        with call.guard(uploading=True) as guard:
             declared = content_length(call.headers)
-            reply = await self.send_upstream(call, presence.uploaded(body), length=declared)
+            reply = await self.send_upstream(call, guard.uploaded(body), length=declared)
             await self._relay(call, reply)
 
     async def forward(self, call: ProxyRequest, body: bytes | None) -> None:
         """Relay a call with this body."""
-        with DisconnectGuard(call.receive) as presence:
-            call.delivery.presence = presence
+        with call.guard():
             await self._relay(call, await self.send_upstream(call, body))
 
     async def send_upstream(
@@ -87,14 +85,14 @@ class Passthrough:
 
         ``rewritten``: the body is not the client's, so that its headers about it are dropped.
         """
-        headers = _outgoing(call, rewritten=rewritten)
+        headers = _request_headers(call, rewritten=rewritten)
         destination = call.destination
         call.origin = (destination.upstream if destination else self._upstream).origin
-        clock = time.perf_counter()
+        start = time.perf_counter()
         reply = await self._send(call, headers, body, length)
-        waited = time.perf_counter() - clock
-        call.upstream_seconds += waited
-        self._telemetry.observe_first_byte(waited)
+        seconds = time.perf_counter() - start
+        call.upstream_seconds += seconds
+        self._telemetry.observe_first_byte(seconds)
         if failure := failure_of_status(reply.status):
             self._telemetry.count_upstream_failure(failure)
         return await _check_status(reply)
@@ -137,12 +135,12 @@ async def _check_status(reply: Reply) -> Reply:
     raise UpstreamBroken(f"the answer has the status {reply.status}")
 
 
-def _outgoing(call: ProxyRequest, *, rewritten: bool) -> RawHeaders:
+def _request_headers(call: ProxyRequest, *, rewritten: bool) -> RawHeaders:
     """The request headers for the upstream.  Answers that memory reads are requested without a
     content coding (RFC 9110 12.5.3)."""
-    read = call.remembers or call.fetches
-    headers = without_memory_headers(end_to_end(call.headers, _DROPPED[rewritten, read]))
-    return [*headers, (b"accept-encoding", b"identity")] if read else headers
+    reads_answer = call.uses_memory or call.may_fetch_response
+    headers = without_memory_headers(end_to_end(call.headers, _DROPPED[rewritten, reads_answer]))
+    return [*headers, (b"accept-encoding", b"identity")] if reads_answer else headers
 
 
 def answer_headers(reply: Reply, call: ProxyRequest) -> RawHeaders:
@@ -150,25 +148,25 @@ def answer_headers(reply: Reply, call: ProxyRequest) -> RawHeaders:
     dropped, report = _LENGTH if reply.status in _BODILESS else frozenset(), call.report
     headers = sendable(end_to_end(reply.headers, dropped, response=True))
     if reply.status == 201 or 300 <= reply.status < 400:
-        headers = [_through_proxy(field, call) for field in headers]
+        headers = [_location_of_proxy(field, call) for field in headers]
     if report is None:
         return headers
     headers = [field for field in headers if not field[0].lower().startswith(b"x-memory-")]
     headers += report.headers()
     if is_event_stream(headers):
-        headers += _unbuffered(headers)
+        headers += _no_buffering_headers(headers)
     return headers
 
 
-def _through_proxy(field: tuple[bytes, bytes], call: ProxyRequest) -> tuple[bytes, bytes]:
+def _location_of_proxy(field: tuple[bytes, bytes], call: ProxyRequest) -> tuple[bytes, bytes]:
     """The field; a ``Location`` below the upstream's URL becomes a path of the proxy, so that the
     client does not send its key to another host, and its next request without memory."""
     name, value = field
-    below = call.origin.below(value) if call.origin and name.lower() == b"location" else None
-    return field if below is None else (name, call.route.prefix + below)
+    path = call.origin.below(value) if call.origin and name.lower() == b"location" else None
+    return field if path is None else (name, call.route.prefix + path)
 
 
-def _unbuffered(headers: RawHeaders) -> RawHeaders:
+def _no_buffering_headers(headers: RawHeaders) -> RawHeaders:
     """Headers that keep reverse proxies in front of us from buffering a stream."""
     hints = ((b"x-accel-buffering", b"no"), (b"cache-control", b"no-cache"))
     return [hint for hint in hints if get(headers, hint[0]) is None]

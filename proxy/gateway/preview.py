@@ -27,10 +27,10 @@ FORMAT = ChatCompletions()
 """The format of a preview's request and messages."""
 
 
-class Previewed(msgspec.Struct, frozen=True):
+class PreviewResult(msgspec.Struct, frozen=True):
     """The messages (JSON) that would be sent, and their tokens.
 
-    ``did`` is the injection that would be recorded.  ``count`` is the number of passages, standing
+    ``injection`` is what would be recorded of them.  ``count`` is the number of passages, standing
     instructions, facts and examples.  ``recalled``: what recall found, standing instructions first.
     ``known``: the blocks of learned memory.  ``rewritten``: words that recall searched beside the
     question's.
@@ -38,7 +38,7 @@ class Previewed(msgspec.Struct, frozen=True):
 
     messages: tuple[bytes, ...]
     tokens: int
-    did: Injection
+    injection: Injection
     count: int
     recalled: tuple[RecallHit, ...]
     known: tuple[Block, ...]
@@ -54,26 +54,26 @@ class Preview:
 
     async def __call__(
         self, key: SessionKey, body: bytes, profile: str, user: str | None
-    ) -> Previewed | None:
+    ) -> PreviewResult | None:
         """Preview a request's body; None if it has no list of messages, or too many of them.
 
         ``profile``: "" is the default one.  Raises ProxyError 400 ``unknown_profile``, and 503
         ``memory_unavailable`` where a chat would go on without memory.
         """
         context = self._context(key, profile, user)
-        aside, media = self._services.threads, context.profile.max_inline_media_bytes
-        request = await aside.run(len(body), partial(FORMAT.read, body, media))
+        threads, max_media_bytes = self._services.threads, context.profile.max_inline_media_bytes
+        request = await threads.run(len(body), partial(FORMAT.read, body, max_media_bytes))
         if not isinstance(request, ChatRequest):
             return None
         exchange = ChatExchange.start(FORMAT, request, body, context, self._services)
         outgoing = await prepare(exchange, self._services)
         prompt = outgoing.prompt
         assert isinstance(prompt, AssembledPrompt)  # a preview does not go on without memory
-        messages = await aside.run(len(body), lambda: _messages_in(outgoing.body()))
-        return Previewed(
+        messages = await threads.run(len(body), lambda: _messages_in(outgoing.body()))
+        return PreviewResult(
             messages=messages,
-            tokens=await aside.sum_tokens(exchange.counter.count, messages),
-            did=outgoing.injection(outgoing.report),
+            tokens=await threads.sum_tokens(exchange.counter.count, messages),
+            injection=outgoing.injection(outgoing.report),
             count=prompt.recalled,
             recalled=prompt.recall.recollection.all,
             known=prompt.known.blocks,
@@ -82,14 +82,14 @@ class Preview:
         )
 
     def _context(self, key: SessionKey, profile: str, user: str | None) -> RequestContext:
-        chosen = self._settings.profile(profile)
-        if chosen is None:
+        settings = self._settings.profile(profile)
+        if settings is None:
             raise unknown_profile()
         return RequestContext(
             key=key,
             identity=Identity(session=key.session, user=user, mode="read", profile=profile),
-            profile_rules=ProfileRules.of(chosen),
-            closed=True,
+            profile_rules=ProfileRules.of(settings),
+            fails_closed=True,
         )
 
 

@@ -83,7 +83,7 @@ class MemoryReport(msgspec.Struct, frozen=True, gc=False):
             timing += b", recall;dur=%.2f" % (self.recall_duration * 1000)
         return timing
 
-    def injection(self, noted: RecordDetails = NO_DETAILS) -> Injection:
+    def injection(self, details: RecordDetails = NO_DETAILS) -> Injection:
         """The report in the form in which the exchange is recorded."""
         return Injection(
             status=self.status,
@@ -94,6 +94,6 @@ class MemoryReport(msgspec.Struct, frozen=True, gc=False):
             evicted_tokens=self.evicted_tokens,
             evicted_reason=self.evicted_reason,
             duration_ms=round(self.duration * 1000, 3),
-            recalled=noted.recalled,
-            shown=noted.trace,
+            recalled=details.recalled,
+            shown=details.trace,
         )

@@ -23,7 +23,7 @@ from proxy.wire.coding.decoding import IDENTITY, coding_of, decoded
 from proxy.wire.headers import content_length
 from proxy.wire.limits import SMALL, Reservation
 from proxy.wire.origin import Origin
-from proxy.wire.relay import Delivery
+from proxy.wire.relay import Delivery, DisconnectGuard
 from proxy.wire.sse import BOM
 
 Scope = MutableMapping[str, Any]
@@ -45,9 +45,9 @@ class ProxyRequest(msgspec.Struct):
     """What memory has done so far; None without a session."""
     destination: Destination | None
     """The upstream among several; None is [upstream]."""
-    fetches: bool
+    may_fetch_response: bool
     """It may fetch a background response, whose exchange is recorded without an answer."""
-    with_state: bool
+    may_use_state: bool
     """It may use responses and conversations that the proxy keeps."""
     model: str | None = None
     origin: Origin | None = None
@@ -63,11 +63,11 @@ class ProxyRequest(msgspec.Struct):
             self.receive, limit, timeout, declared, self.reservation.reserve_body
         )
 
-    async def plain(
+    async def decoded_body(
         self, body: bytes, limits: ServerSettings, threads: RequestThreads
     ) -> bytes | None:
-        """The body without content coding and byte order mark, which files of Windows begin with
-        and servers read past; None if the coding is unknown.
+        """The body without content coding, and without the byte order mark with which Windows
+        begins files; None if the coding is unknown.
 
         The size is not known before, so room is first taken for a small result, and for the largest
         allowed if that is not enough.  Raises ProxyError 413 and 503.
@@ -89,6 +89,11 @@ class ProxyRequest(msgspec.Struct):
         plain = await threads.run(limit, partial(decoded, body, coding, limit))
         await self.reservation.reserve_body(max(len(body), len(plain or b"")))
         return plain and plain.removeprefix(BOM)
+
+    def guard(self, *, uploading: bool = False) -> DisconnectGuard:
+        """A guard against the client's disconnect, for the block that answers this request."""
+        guard = self.delivery.presence = DisconnectGuard(self.receive, uploading=uploading)
+        return guard
 
     async def answer(self, body: bytes) -> None:
         """Answer 200 with this JSON."""
@@ -114,20 +119,20 @@ class ProxyRequest(msgspec.Struct):
         return self.destination.name if self.destination else ""
 
     @property
-    def remembers(self) -> bool:
+    def uses_memory(self) -> bool:
         """Whether this is a chat completion with memory."""
-        return self.identity.remembers and self._chats
+        return self.identity.uses_memory and self._is_chat
 
     @property
     def may_use_ids(self) -> bool:
         """Whether it may use kept responses and conversations by their id alone."""
-        return self.with_state and not self.caller.signs
+        return self.may_use_state and not self.caller.signs
 
     @property
     def may_name_session(self) -> bool:
         """Whether an id in its body may name its session."""
-        return self.may_use_ids and self.identity.session is None and self._chats
+        return self.may_use_ids and self.identity.session is None and self._is_chat
 
     @property
-    def _chats(self) -> bool:
-        return self.method == "POST" and self.route.chat
+    def _is_chat(self) -> bool:
+        return self.method == "POST" and self.route.is_chat

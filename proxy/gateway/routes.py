@@ -32,17 +32,17 @@ _FORBIDDEN = re.compile(r"[\x00-\x1f\x7f?#%]")
 _MAX_DECODINGS = 8
 """How often a path is decoded at most, as long as that changes it."""
 _STORED_RESPONSE = re.compile(r"responses/[^/]+")
-_OF_ALL = (
+_SHARED_PATHS = (
     (re.compile(r"messages/batches(/.*)?"), frozenset[str]()),
     (re.compile(r"chat/completions|completions|messages|responses"), frozenset({"POST"})),
     (re.compile(r"models(/.*)?"), frozenset({"GET", "HEAD", "POST"})),
 )
-"""Below paths that are open to each, what lists or removes what is of all who share a key: places,
-and the methods that do not.  What remains must be named itself; see ``Route.allowed_by``."""
-_MISSED_APIS = ("chat/completions", "models")
-"""APIs by which a client is recognised whose base_url lacks /v1: what it requests first."""
-MAX_REMEMBERED = 1024
-"""Bytes of a path that is remembered as it was read: paths come from anybody, up to 64 KiB long."""
+"""Paths that list or remove objects of all clients who share a key, and the methods that do not;
+see ``Route.allowed_by``."""
+_FIRST_APIS = ("chat/completions", "models")
+"""The first requests of clients, by which a base_url that lacks /v1 is recognised."""
+MAX_CACHED_PATH = 1024
+"""Bytes; results are cached only for shorter paths: anyone may send paths of up to 64 KiB."""
 _DEPLOYMENT = re.compile(rb"^/deployments/[^/]+(?=/)")
 
 
@@ -86,7 +86,7 @@ class Route(msgspec.Struct, frozen=True):
         return FORMATS.get(self.name)
 
     @property
-    def chat(self) -> bool:
+    def is_chat(self) -> bool:
         return self.name in FORMATS
 
     def error(self, error: ProxyError) -> bytes:
@@ -103,31 +103,37 @@ class Route(msgspec.Struct, frozen=True):
     def api(self) -> str:
         """The API's name for logs, without ids."""
         first = self.name.partition("/")[0]
-        return self.name if self.chat else first if first in APIS else "..."
+        return self.name if self.is_chat else first if first in APIS else "..."
 
-    def allowed_by(self, method: str, names: tuple[str, ...]) -> bool:
-        """Whether the path is one of these or below one (``models/gpt-4o``), and the method that of
-        the name, if it has one (``GET files``).  What is ``_OF_ALL`` must be named with its method,
-        or where it is so with each by its path.
+    def allowed_by(self, method: str, entries: tuple[str, ...]) -> bool:
+        """Whether one of these entries allows the path: an entry is a path, which also allows all
+        below it (``models/gpt-4o``), or a method and a path (``GET files``).
 
-        False for a path with dot segments, however encoded: an upstream might resolve them.
+        ``_SHARED_PATHS`` are only allowed by an entry with their method, or if they are shared for
+        all methods, by an entry with the path itself.  False for a path with dot segments, however
+        encoded: an upstream might resolve them.
         """
-        is_allowed = _cached_is_allowed if len(self.target) <= MAX_REMEMBERED else _is_allowed
-        return is_allowed(self.target, self.name, method, names)
+        is_allowed = _cached_is_allowed if len(self.target) <= MAX_CACHED_PATH else _is_allowed
+        return is_allowed(self.target, self.name, method, entries)
 
 
-def _is_allowed(target: bytes, name: str, method: str, names: tuple[str, ...]) -> bool:
+def _is_allowed(target: bytes, name: str, method: str, entries: tuple[str, ...]) -> bool:
     if _may_traverse(target):
         return False
-    place = _resolved(name)
-    shared = [
-        (where, own) for where, own in _OF_ALL if method not in own and where.fullmatch(place)
+    resolved = _resolved(name)
+    shared_paths = [
+        (pattern, open_methods)
+        for pattern, open_methods in _SHARED_PATHS
+        if method not in open_methods and pattern.fullmatch(resolved)
     ]
     return any(
-        only in ("", method)
+        entry_method in ("", method)
         and _is_below(name, path)
-        and all(only if own else where.fullmatch(path) for where, own in shared)
-        for only, _, path in (entry.rpartition(" ") for entry in names)
+        and all(
+            entry_method if open_methods else pattern.fullmatch(path)
+            for pattern, open_methods in shared_paths
+        )
+        for entry_method, _, path in (entry.rpartition(" ") for entry in entries)
     )
 
 
@@ -135,10 +141,10 @@ _cached_is_allowed = lru_cache(maxsize=1024)(_is_allowed)
 
 
 def _resolved(name: str) -> str:
-    """A name as an upstream may read it that decodes it and is lenient about slashes."""
-    steps = _SLASHES.split(_decoded(name.encode("latin-1")) or "")
-    plain = (step.partition(";")[0].strip().lower() for step in steps)
-    return "/".join(filter(None, plain))
+    """The name as an upstream reads it that decodes it and tolerates additional slashes."""
+    segments = _SLASHES.split(_decoded(name.encode("latin-1")) or "")
+    names = (segment.partition(";")[0].strip().lower() for segment in segments)
+    return "/".join(filter(None, names))
 
 
 def _is_below(name: str, other: str) -> bool:
@@ -147,10 +153,10 @@ def _is_below(name: str, other: str) -> bool:
 
 def _may_traverse(target: bytes) -> bool:
     """Whether an upstream that decodes a path, once or repeatedly, might resolve it elsewhere."""
-    plain = _decoded(target)
-    if plain is None or _FORBIDDEN.search(plain):
+    decoded = _decoded(target)
+    if decoded is None or _FORBIDDEN.search(decoded):
         return True
-    if any(step.partition(";")[0].strip() in (".", "..") for step in _SLASHES.split(plain)):
+    if any(segment.partition(";")[0].strip() in (".", "..") for segment in _SLASHES.split(decoded)):
         return True
     deployment = _DEPLOYMENT.match(target)
     return deployment is not None and len(_SLASHES.split(_decoded(deployment[0]) or "")) > 3
@@ -170,26 +176,26 @@ def _decoded(path: bytes) -> str | None:
 
 def route(raw_path: bytes) -> Route | None:
     """The route of a percent-encoded path; None if it is not the relay's."""
-    return _cached_route(raw_path) if len(raw_path) <= MAX_REMEMBERED else _route(raw_path)
+    return _cached_route(raw_path) if len(raw_path) <= MAX_CACHED_PATH else _route(raw_path)
 
 
 def _route(raw_path: bytes) -> Route | None:
-    found = _PATH.fullmatch(raw_path)
-    if found is None:
+    match = _PATH.fullmatch(raw_path)
+    if match is None:
         return None
-    target: bytes = found["rest"]
+    target: bytes = match["rest"]
     name = _DEPLOYMENT.sub(b"", target, count=1).strip(b"/").decode("latin-1")
-    return Route(found["session"], raw_path[: found.start("rest")], target, name)
+    return Route(match["session"], raw_path[: match.start("rest")], target, name)
 
 
 _cached_route = lru_cache(maxsize=1024)(_route)
 
 
-def misses_v1(raw_path: bytes) -> str | None:
-    """The API that a client means whose base_url lacks /v1, else None.
+def api_without_v1(raw_path: bytes) -> str | None:
+    """The API that a path without /v1 is meant for: the client's base_url lacks it.  Else None.
 
     Paths of the memory API never count: they may end with any id.
     """
     if raw_path.startswith(b"/memory/") or route(raw_path) is not None:
         return None
-    return next((api for api in _MISSED_APIS if raw_path.endswith(b"/" + api.encode())), None)
+    return next((api for api in _FIRST_APIS if raw_path.endswith(b"/" + api.encode())), None)

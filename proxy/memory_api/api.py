@@ -39,7 +39,7 @@ from proxy.wire.limits import ByteBudgets
 class Preview(Protocol):
     """The messages of a request as they would be sent, and what memory did for it.
 
-    ``tokens`` counts all ``messages``; ``did`` is what would be recorded of it.
+    ``tokens`` counts all ``messages``; ``injection`` is what would be recorded of it.
     """
 
     @property
@@ -47,7 +47,7 @@ class Preview(Protocol):
     @property
     def tokens(self) -> int: ...
     @property
-    def did(self) -> Injection: ...
+    def injection(self) -> Injection: ...
     @property
     def count(self) -> int: ...
     @property

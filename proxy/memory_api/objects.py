@@ -194,19 +194,19 @@ def piece_object(session: str, piece: TracePiece) -> messages.Shown:
 
 def context_object(session: str, preview: Preview) -> messages.Context:
     """A preview in a session; what memory would do is said as in an exchange."""
-    did = preview.did
+    injection = preview.injection
     return messages.Context(
         messages=[as_is(raw) for raw in preview.messages],
         tokens=preview.tokens,
         injected=messages.Injected(
-            messages=did.messages, tokens=did.tokens, recalled=preview.count
+            messages=injection.messages, tokens=injection.tokens, recalled=preview.count
         ),
-        evicted=evicted_object(did),
+        evicted=evicted_object(injection),
         recalled=[found_object(found) for found in preview.recalled],
         known=[known_object(block) for block in preview.known],
         summary=preview.summary,
         rewritten=preview.rewritten or UNSET,
-        **shown_objects(session, did),
+        **shown_objects(session, injection),
     )
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from proxy.chat.models import tokens
-from proxy.chat.models.tokens import Encode, cl100k_base, table_at_hand
+from proxy.chat.models.tokens import Encode, cl100k_base, has_o200k_table
 from tests.support.tables import O200K_FILE, o200k_table
 
 COUNT = """
@@ -135,7 +135,7 @@ def test_a_damaged_table_in_the_package_is_an_error(
 def test_tables_are_looked_for_where_tiktoken_looks(tmp_path: Path) -> None:
     (tmp_path / O200K_FILE).write_bytes(o200k_table())
     folder = str(tmp_path)
-    assert table_at_hand({"TIKTOKEN_CACHE_DIR": folder})
-    assert table_at_hand({"DATA_GYM_CACHE_DIR": folder})
-    assert not table_at_hand({"TIKTOKEN_CACHE_DIR": "/nowhere", "DATA_GYM_CACHE_DIR": folder})
-    assert not table_at_hand({"TIKTOKEN_CACHE_DIR": ""})
+    assert has_o200k_table({"TIKTOKEN_CACHE_DIR": folder})
+    assert has_o200k_table({"DATA_GYM_CACHE_DIR": folder})
+    assert not has_o200k_table({"TIKTOKEN_CACHE_DIR": "/nowhere", "DATA_GYM_CACHE_DIR": folder})
+    assert not has_o200k_table({"TIKTOKEN_CACHE_DIR": ""})

@@ -36,10 +36,10 @@ def test_the_context_window_of_other_models_is_not_known(model: str | None) -> N
 
 
 def test_of_a_name_without_end_the_beginning_is_remembered() -> None:
-    limits._listed.cache_clear()
+    limits._cached_window.cache_clear()
     for end in "abc":
         assert context_window("gpt-4o" + "o" * limits.MAX_NAME + end, 10**9) is None
-    assert limits._listed.cache_info().currsize == 1
+    assert limits._cached_window.cache_info().currsize == 1
 
 
 def test_what_any_model_takes_is_not_looked_up() -> None:

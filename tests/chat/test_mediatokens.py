@@ -5,7 +5,7 @@ from base64 import b64encode
 
 import pytest
 
-from proxy.chat.media.parts import inline
+from proxy.chat.media.parts import inline_media
 from proxy.chat.media.tokens import image_size, image_tokens, media_tokens
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 1024, 512) + b"\x08\x06\0\0\0"
@@ -59,7 +59,7 @@ def test_an_image_costs_its_tiles_after_scaling(width: int, height: int, tokens:
 
 
 def tokens(part: dict[str, object]) -> int | None:
-    return media_tokens(part, inline(part))
+    return media_tokens(part, inline_media(part))
 
 
 def image(data: bytes, **more: object) -> dict[str, object]:

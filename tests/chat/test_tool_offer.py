@@ -13,7 +13,7 @@ from proxy.chat.tools.offer import (
     NAMES,
     SAVE,
     SEARCH,
-    Dialogue,
+    RoundRequests,
     is_name_taken,
     may_offer,
     refuses_tools,
@@ -102,9 +102,9 @@ def test_the_last_request_has_the_clients_tools_as_they_came(own: bytes | None) 
     fields = {"model": b'"m"', "messages": b'[{"role":"user","content":"x"}]'}
     asked = {**fields, "tools": own} if own else fields
     sent = jsontext.join_fields(with_tools(asked, NAMES))
-    dialogue = Dialogue(sent, own)
-    dialogue.add(b'{"role":"assistant"}', [("c1", "told"), ("c2", "more")])
-    said = json.loads(dialogue.body(offers=True))
+    requests = RoundRequests(sent, own)
+    requests.add(b'{"role":"assistant"}', [("c1", "told"), ("c2", "more")])
+    said = json.loads(requests.body(offer_tools=True))
     assert said["messages"] == [
         {"role": "user", "content": "x"},
         {"role": "assistant"},
@@ -112,9 +112,9 @@ def test_the_last_request_has_the_clients_tools_as_they_came(own: bytes | None) 
         {"role": "tool", "tool_call_id": "c2", "content": "more"},
     ]
     assert said["tools"] == json.loads(sent)["tools"]
-    last = jsontext.fields(dialogue.body(offers=False))
+    last = jsontext.fields(requests.body(offer_tools=False))
     assert (last.get("tools"), len(jsontext.items(last["messages"]))) == (own, 4)
-    assert jsontext.fields(dialogue.request_without_tools()) == asked
+    assert jsontext.fields(requests.request_without_tools()) == asked
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def asked(
         counter=COUNTER,
         intent=Intent(retry=retry and key is None),
         rules=Rules(window=Window()),
-        side=False,
+        is_side_request=False,
     )
 
 
@@ -86,7 +86,7 @@ def test_an_attempt_that_nobody_has_repeated_is_forgotten() -> None:
 
 
 def test_of_many_that_failed_the_oldest_are_forgotten() -> None:
-    attempts = FirstAttempts(most=1)
+    attempts = FirstAttempts(max_attempts=1)
     for words in ("older", "newer"):
         attempts.register(asked(words))
     assert (has_failed(attempts, "older"), has_failed(attempts, "newer")) == (False, True)

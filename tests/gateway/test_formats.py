@@ -28,8 +28,8 @@ class Items:
     """``{"rules": "...", "items": [{"by": "user", "says": "..."}]}``; the answer: ``says``."""
 
     records = True
-    signed = False
-    tools = False
+    has_signed_content = False
+    supports_tools = False
     has_own_system = False
 
     def is_side_request(self, request: ChatRequest, headers: RawHeaders) -> bool:

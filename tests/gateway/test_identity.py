@@ -165,7 +165,7 @@ def test_a_header_that_comes_twice_with_one_value_is_that_value() -> None:
 def test_without_any_of_these_headers_there_is_no_memory() -> None:
     identity = read((b"authorization", b"Bearer k"), (b"x-other", b"1"))
     assert identity is NO_IDENTITY
-    assert not identity.remembers
+    assert not identity.uses_memory
 
 
 # What is asked
@@ -175,7 +175,7 @@ def test_without_any_of_these_headers_there_is_no_memory() -> None:
 def test_the_mode_is_one_of_four(mode: str) -> None:
     identity = read((b"x-session-id", b"s"), (b"x-memory-mode", mode.encode()))
     assert identity.mode == mode
-    assert identity.remembers is (mode != "off")
+    assert identity.uses_memory is (mode != "off")
 
 
 @pytest.mark.parametrize("value", [b"ON", b" read ", b"Write"])
@@ -185,7 +185,7 @@ def test_case_and_space_around_a_word_do_not_matter(value: bytes) -> None:
 
 
 def test_a_mode_without_a_session_is_no_memory() -> None:
-    assert not read((b"x-memory-mode", b"on")).remembers
+    assert not read((b"x-memory-mode", b"on")).uses_memory
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from proxy.chat.models.tokens import Tokenizers
 from proxy.formats.chat_completions import ChatCompletions
 from proxy.gateway.context import ProfileRules, RequestContext
-from proxy.gateway.exchange import ChatExchange, Loaded
+from proxy.gateway.exchange import ChatExchange, LoadedExchange
 from proxy.gateway.identity import Identity
 from proxy.gateway.outgoing import OutgoingRequest, with_tools, without_tools
 from proxy.gateway.prompt.prompt import AssembledPrompt
@@ -44,7 +44,7 @@ def begun(*, side: bool = False, **fields: Any) -> ChatExchange:
         counter=Tokenizers().counter_for(None),
         intent=Intent(),
         rules=Rules(window=Window()),
-        side=side,
+        is_side_request=side,
     )
 
 
@@ -55,7 +55,7 @@ def outgoing(
     plan = reconcile(none, said, exchange.intent, lambda message, card: "")
     prompt = compose(none, plan, said, exchange.rules)
     prepared = Prepared(Planned(none, plan, prompt, {}, ()), spools)
-    assembled = AssembledPrompt.of(Loaded(exchange, prepared, None, stale), prompt)
+    assembled = AssembledPrompt.of(LoadedExchange(exchange, prepared, None, stale), prompt)
     return OutgoingRequest(exchange, assembled, assembled.recorded, assembled.reason, 0.0)
 
 

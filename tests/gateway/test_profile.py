@@ -13,7 +13,7 @@ from proxy.gateway.context import (
     SideRequests,
     ask_of,
     intent_of,
-    known_tokens,
+    max_learned_tokens,
     reserved_tokens,
     rules_of,
     window_of,
@@ -78,8 +78,8 @@ def test_with_summaries_it_asks_for_what_none_covers_within_what_all_of_memory_m
 def test_what_is_learned_has_its_room_reserved_once_it_is_switched_on() -> None:
     on = {"enabled": True, "max_tokens": 100}
     learned = {name: on for name in ("facts", "profile", "episodes", "instructions")}
-    assert known_tokens(profile()) == 0
-    assert known_tokens(profile(**learned)) == 400
+    assert max_learned_tokens(profile()) == 0
+    assert max_learned_tokens(profile(**learned)) == 400
     assert reserved_tokens(profile(**learned, recall={"enabled": False})) == 400
 
 

@@ -31,7 +31,7 @@ def test_a_refusal_is_known_for_a_while() -> None:
     assert Refusal("m") in refusals
     assert Refusal("other") not in refusals
     assert Refusal("m", b'"high"') not in refusals
-    assert Refusal("m", own=True) not in refusals
+    assert Refusal("m", has_client_tools=True) not in refusals
     clock.now += SECONDS
     assert Refusal("m") not in refusals
     assert len(refusals) == 0
@@ -63,7 +63,7 @@ def test_a_name_without_measure_is_not_kept() -> None:
 
 
 def media(message: str) -> Refusal:
-    return Refusal("m", what="media", message=message)
+    return Refusal("m", feature="media", message=message)
 
 
 def test_media_are_refused_by_one_upstream_and_model_in_one_session_for_an_hour() -> None:

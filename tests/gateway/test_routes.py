@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from proxy.gateway import routes
-from proxy.gateway.routes import FORMATS, misses_v1, route
+from proxy.gateway.routes import FORMATS, api_without_v1, route
 from proxy.settings import ClientSettings
 
 
@@ -93,7 +93,7 @@ def test_other_paths_are_not_the_relays(path: bytes) -> None:
 def test_only_chat_completions_have_memory(path: bytes, chat: bool) -> None:
     found = route(path)
     assert found is not None
-    assert found.chat is chat
+    assert found.is_chat is chat
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_only_chat_completions_have_memory(path: bytes, chat: bool) -> None:
     ],
 )
 def test_a_base_url_without_v1_is_recognised(path: bytes, misses: str | None) -> None:
-    assert misses_v1(path) == misses
+    assert api_without_v1(path) == misses
 
 
 ALLOWED = ("chat/completions", "models", "embeddings")
@@ -261,7 +261,7 @@ def test_a_client_that_is_told_no_paths_may_call_every_api_that_has_memory() -> 
 
 def test_a_long_path_is_read_and_not_remembered() -> None:
     before = routes._cached_route.cache_info(), routes._cached_is_allowed.cache_info()
-    found = route(b"/s/a/v1/models/" + b"x" * routes.MAX_REMEMBERED)
+    found = route(b"/s/a/v1/models/" + b"x" * routes.MAX_CACHED_PATH)
     assert found is not None
     assert found.allowed_by("GET", ("GET models",))
     after = routes._cached_route.cache_info(), routes._cached_is_allowed.cache_info()

@@ -62,7 +62,7 @@ async def tooling(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Rig
     async with rig(folder, memory__tools__enabled=True, profiles=profiles) as ready:
         gateway = ready.proxy.application._gateway
         assert gateway is not None
-        gateway._conversations._asker._tools = FakeTools()
+        gateway._conversations._upstream_caller._tools = FakeTools()
         yield ready
 
 
@@ -76,7 +76,7 @@ def one(tooling: Rig) -> Rig:
 def tools_of(rig: Rig) -> FakeTools:
     gateway = rig.proxy.application._gateway
     assert gateway is not None
-    tools = gateway._conversations._asker._tools
+    tools = gateway._conversations._upstream_caller._tools
     assert isinstance(tools, FakeTools)
     return tools
 

@@ -70,7 +70,7 @@ class Played:
 
     @property
     def runs(self) -> list[ToolRun]:
-        return msgspec.json.decode(self.log.into(Injection()).tools, type=list[ToolRun])
+        return msgspec.json.decode(self.log.add_to(Injection()).tools, type=list[ToolRun])
 
 
 async def played(*rounds: bytes, **more: Any) -> tuple[Seen, Played]:

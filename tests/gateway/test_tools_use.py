@@ -10,7 +10,7 @@ import pytest
 from proxy.gateway.context import ProfileRules, RequestContext
 from proxy.gateway.identity import Identity
 from proxy.gateway.report import MemoryReport
-from proxy.gateway.tools.use import ToolUse, names_for, tool_use
+from proxy.gateway.tools.use import ToolUse, offered_tools, tool_use
 from proxy.memory.model import SessionKey
 from proxy.settings import ProfileSettings
 from tests.support.talk.parsing import parse
@@ -25,7 +25,7 @@ def context(profile: ProfileSettings = PROFILE, **who: Any) -> RequestContext:
         key=SessionKey("t", "s"),
         identity=Identity(session="s", **({"user": "kai"} | who)),
         profile_rules=ProfileRules.of(profile),
-        closed=False,
+        fails_closed=False,
     )
 
 
@@ -55,11 +55,11 @@ def report(**more: Any) -> MemoryReport:
 def test_the_functions_are_those_that_the_request_may_use(
     who: dict[str, Any], did: dict[str, Any], names: tuple[str, ...]
 ) -> None:
-    assert names_for(context(**who), report(**did)) == names
+    assert offered_tools(context(**who), report(**did)) == names
 
 
 def test_they_are_off_by_default() -> None:
-    assert names_for(context(ProfileSettings()), report()) == ()
+    assert offered_tools(context(ProfileSettings()), report()) == ()
 
 
 def test_a_use_knows_whose_it_is_and_the_clients_own_tools() -> None:

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from proxy.chat.message import typed_string_of
-from proxy.gateway.context import known_tokens
+from proxy.gateway.context import max_learned_tokens
 from proxy.gateway.recording.exchange_recorder import due_after_import
 from proxy.learning.job import LearningJob
 from proxy.learning.kinds import KINDS, LearningObserver
@@ -82,7 +82,7 @@ async def memories(client: httpx.AsyncClient) -> list[Any]:
 
 def test_its_settings_say_when_it_is_due_and_what_it_may_take(settings: Settings) -> None:
     assert [due.kind for due in due_after_import(settings.memory, "kai", 1.0)] == ["learning"]
-    assert known_tokens(settings.memory) == 300
+    assert max_learned_tokens(settings.memory) == 300
     assert settings.memory.writers["hobbies"].enabled
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from proxy.chat.media.parts import Inline, inline, inline_from_url
+from proxy.chat.media.parts import InlineMedia, inline_media, media_from_url
 from proxy.chat.media.tokens import media_tokens
 
 _IMAGES = ("image", "input_image", "computer_screenshot", "image_generation_call")
@@ -35,30 +35,30 @@ CHARACTERS_OF_3_TOKENS = 16
 def without_media(value: object, tokens: list[int]) -> object:
     """The value without media and encrypted data; the tokens of each are appended to ``tokens``."""
     if isinstance(value, str):
-        return _without_url(value, tokens)
+        return _without_data_url(value, tokens)
     if isinstance(value, list):
         return [without_media(item, tokens) for item in value]
     if not isinstance(value, dict):
         return value
-    count = _tokens(value)
-    if count is None:
-        return {key: _field(key, item, tokens) for key, item in value.items()}
-    tokens.append(count)
+    part_tokens = _tokens(value)
+    if part_tokens is None:
+        return {key: _field_without_media(key, item, tokens) for key, item in value.items()}
+    tokens.append(part_tokens)
     return {k: without_media(v, tokens) for k, v in value.items() if k not in _MEDIA_FIELDS}
 
 
-def _field(key: str, value: object, tokens: list[int]) -> object:
+def _field_without_media(key: str, value: object, tokens: list[int]) -> object:
     if key.startswith(_ENCRYPTED_PREFIX) and isinstance(value, str):
         tokens.append(-(-3 * len(value) // CHARACTERS_OF_3_TOKENS))
         return ""
     return without_media(value, tokens)
 
 
-def _without_url(text: str, tokens: list[int]) -> str:
-    media = inline_from_url(text, "")
+def _without_data_url(text: str, tokens: list[int]) -> str:
+    media = media_from_url(text, "")
     if media is None:
         return text
-    tokens.append(_by_type(media))
+    tokens.append(_tokens_by_media_type(media))
     return ""
 
 
@@ -66,29 +66,30 @@ def _tokens(part: Mapping[str, object]) -> int | None:
     """Tokens of a part or source that is media; None for any other."""
     kind = part.get("type")
     if kind == "base64":  # the source in a block of an unknown type
-        media = _media(part)
-        return _by_type(media) if media else None
+        media = _inline_media(part)
+        return _tokens_by_media_type(media) if media else None
     source = part.get("source")
     if kind in _IMAGES:
-        return media_tokens({**part, "type": "image"}, _media(part))
+        return media_tokens({**part, "type": "image"}, _inline_media(part))
     if kind in _FILES:
-        legible = isinstance(source, dict) and source.get("type") in _TEXT_SOURCES
-        return None if legible else media_tokens({"type": "file"}, _media(part))
-    return media_tokens(part, inline(part))
+        is_text = isinstance(source, dict) and source.get("type") in _TEXT_SOURCES
+        return None if is_text else media_tokens({"type": "file"}, _inline_media(part))
+    return media_tokens(part, inline_media(part))
 
 
-def _by_type(media: Inline) -> int:
+def _tokens_by_media_type(media: InlineMedia) -> int:
     kind = "image" if media.kind.startswith("image/") else "file"
     return media_tokens({"type": kind}, media) or 0
 
 
-def _media(part: Mapping[str, object]) -> Inline | None:
+def _inline_media(part: Mapping[str, object]) -> InlineMedia | None:
     """Its inline media; None for a link or an id."""
     source = part.get("source")
     holder = source if isinstance(source, dict) else part
-    name = holder.get("media_type")
-    label = name if isinstance(name, str) else ""
-    found = (
-        inline_from_url(holder.get(key), label, bare=key in _BASE64_FIELDS) for key in _MEDIA_FIELDS
+    media_type = holder.get("media_type")
+    label = media_type if isinstance(media_type, str) else ""
+    candidates = (
+        media_from_url(holder.get(key), label, plain_base64=key in _BASE64_FIELDS)
+        for key in _MEDIA_FIELDS
     )
-    return next(filter(None, found), None)
+    return next(filter(None, candidates), None)

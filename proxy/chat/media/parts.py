@@ -14,7 +14,7 @@ from proxy.chat.cachemarks import without_marks_in_value
 _MAX_NAME = 64
 
 
-class Inline(NamedTuple):
+class InlineMedia(NamedTuple):
     """Media in a message: its media type (or format) and its base64 or data URL."""
 
     kind: str
@@ -47,52 +47,52 @@ def describe_part(part: object) -> str:
     """A line of text for a content part that is no text."""
     if not isinstance(part, dict):
         return describe_json("part", {"part": part})
-    media = inline(part)
+    media = inline_media(part)
     return media.placeholder() if media else describe_json(part.get("type"), part)
 
 
-def describe_json(kind: object, said: Mapping[str, object]) -> str:
-    """The same by the JSON of what it is."""
+def describe_json(kind: object, value: Mapping[str, object]) -> str:
+    """The same for any JSON object; ``kind`` is its type."""
     name = jsontext.well_formed(kind)[:_MAX_NAME] if isinstance(kind, str) else "block"
-    return placeholder(name, jsontext.canonical(without_marks_in_value(said)))
+    return placeholder(name, jsontext.canonical(without_marks_in_value(value)))
 
 
-def inline(part: object) -> Inline | None:
+def inline_media(part: object) -> InlineMedia | None:
     """The inline media of a content part; None if it has none, or a link."""
     if not isinstance(part, dict):
         return None
     kind = part.get("type")
-    inner = part.get(kind) if isinstance(kind, str) else None
+    content = part.get(kind) if isinstance(kind, str) else None
     if kind == "image_url":
-        return inline_from_url(inner.get("url") if isinstance(inner, dict) else inner, "image")
-    if not isinstance(inner, dict):
+        return media_from_url(content.get("url") if isinstance(content, dict) else content, "image")
+    if not isinstance(content, dict):
         return None
     if kind == "input_audio":
-        return _audio(inner)
+        return _audio(content)
     if kind == "file":
-        name = inner.get("filename")
+        name = content.get("filename")
         label = name if isinstance(name, str) and name else "file"
-        return inline_from_url(inner.get("file_data"), label, bare=True)
-    return inline_from_url(inner.get("url"), str(kind))
+        return media_from_url(content.get("file_data"), label, plain_base64=True)
+    return media_from_url(content.get("url"), str(kind))
 
 
-def _audio(inner: dict[str, object]) -> Inline | None:
-    data, form = inner.get("data"), inner.get("format")
-    label = f"audio/{form}" if isinstance(form, str) and form else "audio"
-    return Inline(label, data) if isinstance(data, str) else None
+def _audio(inner: dict[str, object]) -> InlineMedia | None:
+    data, format = inner.get("data"), inner.get("format")
+    label = f"audio/{format}" if isinstance(format, str) and format else "audio"
+    return InlineMedia(label, data) if isinstance(data, str) else None
 
 
-def inline_from_url(url: object, label: str, *, bare: bool = False) -> Inline | None:
-    """The media of a ``data:`` URL, or with ``bare`` also of plain base64; else None.
+def media_from_url(url: object, label: str, *, plain_base64: bool = False) -> InlineMedia | None:
+    """The media in a ``data:`` URL.  Other texts are base64 if ``plain_base64``, else None.
 
-    ``label`` is the kind of media whose URL names none.
+    ``label`` is the media type if the URL has none.
     """
     if not isinstance(url, str):
         return None
     if url[:5].lower() == "data:":
         kind = url[5:261].partition(",")[0].partition(";")[0]
-        return Inline(kind or label, "data:" + url[5:])
-    return Inline(label, url) if bare else None
+        return InlineMedia(kind or label, "data:" + url[5:])
+    return InlineMedia(label, url) if plain_base64 else None
 
 
 def without_large_media(raw: bytes, limit: int) -> bytes:
@@ -105,7 +105,7 @@ def without_large_media(raw: bytes, limit: int) -> bytes:
     try:
         fields = jsontext.fields(raw)
         parts = jsontext.items(fields["content"])
-        kept = [_shortened(part, limit) for part in parts]
+        kept = [_part_without_large_media(part, limit) for part in parts]
     except (KeyError, *jsontext.UNREADABLE):  # content is text, or not there: nothing to replace
         return raw
     if kept == parts:
@@ -113,10 +113,10 @@ def without_large_media(raw: bytes, limit: int) -> bytes:
     return jsontext.join_fields({**fields, "content": jsontext.join_items(kept)})
 
 
-def _shortened(part: bytes, limit: int) -> bytes:
+def _part_without_large_media(part: bytes, limit: int) -> bytes:
     if len(part) <= limit:
         return part
-    media = inline(jsontext.decode(part))
+    media = inline_media(jsontext.decode(part))
     if media is None or len(media.data) <= limit:
         return part
     return jsontext.encode({"type": "text", "text": media.placeholder()})
@@ -127,20 +127,20 @@ MEDIA_AS_TEXT = 1_024
 
 
 def without_media_in_text(raw: bytes) -> bytes:
-    """The message, whose content is JSON in a text, with media in that JSON replaced by lines."""
+    """The message, whose content is a text with JSON in it, with media in that JSON replaced."""
     try:
         fields = jsontext.fields(raw)
-        told = jsontext.decode_shallow(str(jsontext.decode(fields["content"])).encode())
-    except (KeyError, *jsontext.UNREADABLE):  # a text that only looks like it
+        decoded = jsontext.decode_shallow(str(jsontext.decode(fields["content"])).encode())
+    except (KeyError, *jsontext.UNREADABLE):  # a text that only looks like JSON
         return raw
-    text = jsontext.encode(with_small_media(told, MEDIA_AS_TEXT)).decode()
+    text = jsontext.encode(with_small_media(decoded, MEDIA_AS_TEXT)).decode()
     return jsontext.join_fields({**fields, "content": jsontext.encode(text)})
 
 
 def with_small_media(value: object, limit: int) -> object:
     """The value with ``data:`` URLs and audio data over ``limit`` characters replaced by text."""
     if isinstance(value, str):
-        media = inline_from_url(value, "data") if len(value) > limit else None
+        media = media_from_url(value, "data") if len(value) > limit else None
         return media.placeholder() if media else value
     if isinstance(value, list):
         return [with_small_media(item, limit) for item in value]
@@ -151,5 +151,5 @@ def with_small_media(value: object, limit: int) -> object:
 
 def _shrunk_field(key: str, value: object, limit: int) -> object:
     if key == "data" and isinstance(value, str) and len(value) > limit:
-        return Inline("audio", value).placeholder()
+        return InlineMedia("audio", value).placeholder()
     return with_small_media(value, limit)

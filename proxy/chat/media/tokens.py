@@ -7,7 +7,7 @@ import binascii
 from collections.abc import Mapping
 from math import ceil
 
-from proxy.chat.media.parts import Inline
+from proxy.chat.media.parts import InlineMedia
 
 _SOF_MARKERS = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 """JPEG's SOF markers (ITU T.81, table B.1)."""
@@ -18,11 +18,11 @@ _BARE_MARKERS = frozenset(range(0xD0, 0xD8)) | {0x01}
 
 def image_size(head: bytes) -> tuple[int, int] | None:
     """Width and height in pixels of a PNG, GIF, WebP or JPEG; None if they cannot be read."""
-    size = _read(head)
+    size = _read_size(head)
     return size if size and min(size) > 0 else None
 
 
-def _read(head: bytes) -> tuple[int, int] | None:
+def _read_size(head: bytes) -> tuple[int, int] | None:
     if head[:8] == b"\x89PNG\r\n\x1a\n" and len(head) >= 24:
         return int.from_bytes(head[16:20], "big"), int.from_bytes(head[20:24], "big")
     if head[:6] in (b"GIF87a", b"GIF89a"):
@@ -95,7 +95,7 @@ _HEADER = 256 * 1024
 """Base64 characters that are decoded to find an image's size; a power of two."""
 
 
-def media_tokens(part: Mapping[str, object], media: Inline | None) -> int | None:
+def media_tokens(part: Mapping[str, object], media: InlineMedia | None) -> int | None:
     """Tokens of an image, audio or file part with its inline media; None for other types."""
     kind = part.get("type")
     if kind in ("image_url", "input_image", "image"):
@@ -109,40 +109,36 @@ def media_tokens(part: Mapping[str, object], media: Inline | None) -> int | None
 
 
 def image_tokens(width: int, height: int) -> int:
-    """Tokens of an image of so many pixels at high detail."""
+    """Tokens of an image at high detail; ``width`` and ``height`` in pixels."""
     scale = min(1.0, 2048 / max(width, height))
     scale = min(scale, 768 / min(width, height))
     across, down = ceil(width * scale / 512), ceil(height * scale / 512)
     return LOW_DETAIL + TILE * max(1, across) * max(1, down)
 
 
-def _image(image: Mapping[str, object], media: Inline | None) -> int:
+def _image(image: Mapping[str, object], media: InlineMedia | None) -> int:
     if image.get("detail") == "low":
         return LOW_DETAIL
     size = image_size(_beginning(media)) if media else None
     return image_tokens(*size) if size else UNKNOWN_IMAGE
 
 
-def _audio(audio: object, media: Inline | None) -> int:
-    form = audio.get("format") if isinstance(audio, dict) else None
-    rate = (
-        _BYTES_PER_SECOND.get(form, _DEFAULT_BYTES_PER_SECOND)
-        if isinstance(form, str)
-        else _DEFAULT_BYTES_PER_SECOND
-    )
+def _audio(audio: object, media: InlineMedia | None) -> int:
+    format = audio.get("format") if isinstance(audio, dict) else None
+    rate = _BYTES_PER_SECOND.get(str(format), _DEFAULT_BYTES_PER_SECOND)
     head = _beginning(media)[:44]
     if head[:4] == b"RIFF" and len(head) == 44:
         rate = int.from_bytes(head[28:32], "little") or rate
     return max(1, ceil(AUDIO_TOKENS_PER_SECOND * _size(media) / rate))
 
 
-def _size(media: Inline | None) -> int:
+def _size(media: InlineMedia | None) -> int:
     """The size of the decoded bytes."""
     payload = media.payload if media else ""
     return len(payload) * 3 // 4 - payload[-2:].count("=")
 
 
-def _beginning(media: Inline | None) -> bytes:
+def _beginning(media: InlineMedia | None) -> bytes:
     payload = media.payload[:_HEADER] if media else ""
     try:
         return base64.b64decode(payload[: len(payload) // 4 * 4])

@@ -25,7 +25,7 @@ _ABOUT_MEDIA = re.compile(
     rb"|content|item|block|container|part\b|url\b|download|text[ -]only|only (\w{1,20} )?text",
     re.IGNORECASE,
 )
-"""An error with none of these words is about nothing that a message has beside text."""
+"""An error with none of these words is not about content parts."""
 
 _TEXTS = ("text", "refusal")
 
@@ -54,26 +54,29 @@ def with_text_only(message: bytes) -> bytes:
     """A stored message (JSON) with each part that is not text replaced by a line of text; the same
     object if it has text alone."""
     try:
-        said = jsontext.value(message)
+        decoded = jsontext.value(message)
     except jsontext.UNREADABLE:  # sent unchanged
         return message
-    told = _text_fields(said) if isinstance(said, dict) else said
-    return message if told == said else jsontext.encode(told)
+    text_only = _text_only_fields(decoded) if isinstance(decoded, dict) else decoded
+    return message if text_only == decoded else jsontext.encode(text_only)
 
 
-def _text_fields(said: Mapping[str, object]) -> Mapping[str, object]:
-    kept = {key: each for key, each in said.items() if key != FIELD or not parts_beyond_chat(said)}
-    content, audio = kept.get("content"), kept.pop("audio", None)
+def _text_only_fields(message: Mapping[str, object]) -> Mapping[str, object]:
+    fields = {
+        key: each for key, each in message.items() if key != FIELD or not parts_beyond_chat(message)
+    }
+    content, audio = fields.get("content"), fields.pop("audio", None)
     if isinstance(content, list):
-        kept["content"] = [part if _is_text(part) else _line(part) for part in content]
+        fields["content"] = [part if _is_text(part) else _description(part) for part in content]
     elif audio is not None and not content:
-        kept["content"] = transcript_of(said) or describe_part({"type": "audio", "audio": audio})
-    return kept
+        described = {"type": "audio", "audio": audio}
+        fields["content"] = transcript_of(message) or describe_part(described)
+    return fields
 
 
 def _is_text(part: object) -> bool:
     return isinstance(part, str) or (isinstance(part, dict) and part.get("type") in _TEXTS)
 
 
-def _line(part: object) -> Mapping[str, object]:
+def _description(part: object) -> Mapping[str, object]:
     return {"type": "text", "text": describe_part(part)}

@@ -25,7 +25,7 @@ def window_of(model: str | None) -> int | None:
 def micro_usd(model: str, input_tokens: int, output_tokens: int, now: float) -> int:
     """The list price of a request at ``now`` (Unix seconds), in millionths of a US dollar.
 
-    0 for models that are not known, or whose price is not.
+    0 if the model or its price is not known.
     """
     moment = datetime.fromtimestamp(now, UTC)
     usage = Usage(input_tokens=input_tokens, output_tokens=output_tokens)
@@ -52,15 +52,15 @@ def _matching_models(model: str | None) -> Iterator[ModelInfo]:
     name = model.lower()
     yield from _entry(name)
     if "/" in name:
-        yield from _entry(name, at="openrouter")
+        yield from _entry(name, provider_id="openrouter")
         yield from _entry(name.rpartition("/")[2])
 
 
-def _entry(name: str, at: str | None = None) -> Iterator[ModelInfo]:
+def _entry(name: str, provider_id: str | None = None) -> Iterator[ModelInfo]:
     # The snapshot's own lookup caches every name without bound, and names come from clients.
     providers = get_snapshot().providers
     for provider in providers:
-        if (provider.id == at) if at else _serves(provider, name):
+        if (provider.id == provider_id) if provider_id else _serves(provider, name):
             model = provider.find_model(name, all_providers=providers)
             if model is not None:
                 yield model

@@ -38,8 +38,8 @@ _TOO_LONG = re.compile(
 )
 
 MIN_CONTEXT_WINDOW = 4_000
-"""Prompt and answer of so many tokens fit into any chat model, so the list of models need not be
-loaded for them: the first chat is not delayed."""
+"""Tokens of prompt and answer that fit into any chat model: the list of models is only loaded for
+more, so that the first chat is not delayed."""
 
 MAX_NAME = 512
 """Characters of a model's name that count: they come from clients, and several caches keep them."""
@@ -51,12 +51,12 @@ class ModelList:
     def __init__(self) -> None:
         self._loading: asyncio.Future[None] | None = None
 
-    async def wait_loaded(self, wanted: int) -> None:
-        """Wait until the list is loaded, if ``context_window`` needs it for ``wanted`` tokens.
+    async def wait_loaded(self, tokens: int) -> None:
+        """Wait until the list is loaded, if ``context_window`` needs it for ``tokens`` tokens.
 
         Concurrent callers share one thread, which the cancellation of a caller does not stop.
         """
-        if wanted <= MIN_CONTEXT_WINDOW:
+        if tokens <= MIN_CONTEXT_WINDOW:
             return
         if self._loading is None:
             self._loading = asyncio.ensure_future(asyncio.to_thread(_load_list))
@@ -69,14 +69,14 @@ def _load_list() -> None:
     importlib.import_module("genai_prices.data_snapshot").get_snapshot()
 
 
-def context_window(model: str | None, wanted: int) -> int | None:
+def context_window(model: str | None, tokens: int) -> int | None:
     """The maximum of a model's prompt and answer together, in tokens; None if it is not known, or
-    if ``wanted`` tokens fit into any model."""
-    return _listed(model and model[:MAX_NAME]) if wanted > MIN_CONTEXT_WINDOW else None
+    if ``tokens`` tokens fit into any model."""
+    return _cached_window(model and model[:MAX_NAME]) if tokens > MIN_CONTEXT_WINDOW else None
 
 
 @lru_cache(maxsize=512)
-def _listed(model: str | None) -> int | None:
+def _cached_window(model: str | None) -> int | None:
     return catalogue.window_of(model)
 
 

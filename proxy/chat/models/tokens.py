@@ -25,7 +25,7 @@ from tiktoken_ext import openai_public
 
 from proxy.chat import jsontext
 from proxy.chat.media.native import without_media
-from proxy.chat.media.parts import inline, with_small_media
+from proxy.chat.media.parts import inline_media, with_small_media
 from proxy.chat.media.tokens import media_tokens
 from proxy.chat.message import ChatMessage
 from proxy.chat.native import CALLS, REASONING, TEXTS, parts_beyond_chat, transcript_of
@@ -66,17 +66,17 @@ def cl100k_base() -> Encode:
 
 @cache
 def o200k_base() -> Encode:
-    """The encoding of tiktoken's cache folder, cached; requires ``table_at_hand``.  Half a
+    """The encoding of tiktoken's cache folder, cached; requires ``has_o200k_table``.  Half a
     second."""
     return _encode(openai_public.o200k_base())
 
 
-def table_at_hand(environ: Mapping[str, str]) -> bool:
+def has_o200k_table(environ: Mapping[str, str]) -> bool:
     """Whether tiktoken's cache folder has the complete table of o200k_base: no download then."""
     folder = environ.get("TIKTOKEN_CACHE_DIR", environ.get("DATA_GYM_CACHE_DIR"))
     try:
-        where = Path(tempfile.gettempdir(), "data-gym-cache") if folder is None else Path(folder)
-        table = (where / sha1(_O200K_URL.encode()).hexdigest()).read_bytes()
+        path = Path(tempfile.gettempdir(), "data-gym-cache") if folder is None else Path(folder)
+        table = (path / sha1(_O200K_URL.encode()).hexdigest()).read_bytes()
     except OSError:
         return False
     return folder != "" and sha256(table).hexdigest() == _O200K_SHA256
@@ -103,10 +103,10 @@ CALL_TOKENS = 3
 _CALL_FIELDS = ("name", "arguments", "input")
 
 _MAX_INLINE_TEXT = 1_024
-"""Inline data of up to so many characters in a part of unknown type counts as text."""
+"""Longer inline data (characters) in a part of unknown type does not count as text."""
 
 _SPACE_SEARCH = 200
-"""Pieces end at the last space within so many characters before ``PIECE``."""
+"""Characters before the end of a piece among which a space is searched, to end it there."""
 
 _O200K = "o200k_base"
 _NEWER = re.compile(r"(chatgpt|gpt-|o\d)")
@@ -147,16 +147,16 @@ class TokenCounter:
         """The same with a cache of lines, for text like passages that is counted repeatedly."""
         if not self._by_line:
             return self.count_text(text)
-        return sum([sum(map(self._line, _lines(piece))) for piece in _pieces(text)])
+        return sum([sum(map(self._count_line, _lines(piece))) for piece in _pieces(text)])
 
-    def _line(self, line: str) -> int:
+    def _count_line(self, line: str) -> int:
         """Cached by hash, so that no text is kept."""
-        known = hash(line)
-        tokens = self._lines.get(known)
+        key = hash(line)
+        tokens = self._lines.get(key)
         if tokens is None:
             if len(self._lines) >= LINES:
                 self._lines.clear()
-            tokens = self._lines[known] = self._measure(line) if line else 0
+            tokens = self._lines[key] = self._measure(line) if line else 0
         return tokens
 
     def count(self, message: bytes | ChatMessage | Mapping[str, object]) -> int:
@@ -172,58 +172,59 @@ class TokenCounter:
             except jsontext.UNREADABLE:  # count it as text
                 return MESSAGE_TOKENS + self.count_text(message.decode(errors="replace"))
             message = value if isinstance(value, dict) else {"content": value}
-        native = sum(map(self._native, parts_beyond_chat(message)))
+        native = sum(map(self._count_native, parts_beyond_chat(message)))
         return MESSAGE_TOKENS + ROLE_TOKENS + max(self._content_tokens(message), native)
 
     def _content_tokens(self, message: Mapping[str, object]) -> int:
-        total = self._content(message.get("content") or transcript_of(message))
+        total = self._count_content(message.get("content") or transcript_of(message))
         for key in ("refusal", "name"):
             text = message.get(key)
             if isinstance(text, str) and text:
                 total += self.count_text(text) + (NAME_TOKENS if key == "name" else 0)
         calls = message.get("tool_calls")
-        total += sum(map(self._call, calls)) if isinstance(calls, list) else 0
+        total += sum(map(self._count_call, calls)) if isinstance(calls, list) else 0
         if message.get("function_call"):
-            total += self._call({"function": message["function_call"]})
+            total += self._count_call({"function": message["function_call"]})
         return total
 
-    def _content(self, content: object) -> int:
+    def _count_content(self, content: object) -> int:
         if content is None:
             return 0
-        return sum(map(self._part, content if isinstance(content, list) else [content]))
+        return sum(map(self._count_part, content if isinstance(content, list) else [content]))
 
-    def _part(self, part: object) -> int:
+    def _count_part(self, part: object) -> int:
         if isinstance(part, str):
             return self.count_text(part)
         if not isinstance(part, dict):
-            return self._json(part)
+            return self._count_json(part)
         kind = part.get("type")
         text = part.get("refusal" if kind == "refusal" else "text")
         if isinstance(text, str):
             return self.count_text(text)
-        tokens = media_tokens(part, inline(part))
-        return self._json(part) if tokens is None else tokens
+        tokens = media_tokens(part, inline_media(part))
+        return self._count_json(part) if tokens is None else tokens
 
-    def _call(self, call: object) -> int:
+    def _count_call(self, call: object) -> int:
         function = call.get("function") if isinstance(call, dict) else None
         if not isinstance(function, dict):
-            return CALL_TOKENS + self._json(call)
-        return CALL_TOKENS + sum(self._json(function.get(key)) for key in ("name", "arguments"))
+            return CALL_TOKENS + self._count_json(call)
+        texts = map(function.get, ("name", "arguments"))
+        return CALL_TOKENS + sum(map(self._count_json, texts))
 
-    def _native(self, part: Mapping[str, object]) -> int:
+    def _count_native(self, part: Mapping[str, object]) -> int:
         """Tokens of a native part; unknown types count with the names of their fields."""
         kind = part.get("type")
         if kind in REASONING:
             return 0
         if kind in CALLS:
-            return CALL_TOKENS + sum(map(self._json, map(part.get, _CALL_FIELDS)))
+            return CALL_TOKENS + sum(map(self._count_json, map(part.get, _CALL_FIELDS)))
         if kind in TEXTS and part.get("role", "assistant") == "assistant":
-            return self._content(part.get("content", part.get("text")))
+            return self._count_content(part.get("content", part.get("text")))
         media: list[int] = []
-        legible = without_media(part, media)
-        return self.count_text(jsontext.encode(legible).decode()) + sum(media)
+        text_value = without_media(part, media)
+        return self.count_text(jsontext.encode(text_value).decode()) + sum(media)
 
-    def _json(self, value: object) -> int:
+    def _count_json(self, value: object) -> int:
         if isinstance(value, str):
             return self.count_text(value)
         return (
@@ -235,8 +236,8 @@ class TokenCounter:
 
 def _lines(text: str) -> list[str]:
     """The lines of a text that can be counted separately, with their line feeds."""
-    *ended, last = _LINE_ENDS.split(text)
-    return [*[f"{line}\n" for line in ended], last]
+    *complete, last = _LINE_ENDS.split(text)
+    return [*[f"{line}\n" for line in complete], last]
 
 
 def _pieces(text: str) -> Iterator[str]:
@@ -265,7 +266,7 @@ class Tokenizers:
         self._counters: dict[str, TokenCounter] = {}
 
     def warm(self) -> tuple[str, ...]:
-        """Load all counters now; their names.  Takes up to a second."""
+        """Load all counters now, and return their names.  Takes up to a second."""
         return tuple(dict.fromkeys(self.in_use().values()))
 
     def in_use(self) -> dict[str, str]:
@@ -289,16 +290,16 @@ class Tokenizers:
 
     def _load(self, encoding: str) -> TokenCounter:
         if encoding == _O200K:
-            if not table_at_hand(self._environ):
+            if not has_o200k_table(self._environ):
                 return self._counter("")
-            return _counting(_O200K, o200k_base())
+            return _encoding_counter(_O200K, o200k_base())
         try:
-            return _counting("cl100k_base (offline)", cl100k_base())
+            return _encoding_counter("cl100k_base (offline)", cl100k_base())
         except (OSError, ValueError):  # the package with the table is broken or not there
             return bytes_counter()
 
 
-def _counting(name: str, encode: Encode) -> TokenCounter:
+def _encoding_counter(name: str, encode: Encode) -> TokenCounter:
     return TokenCounter(name, lambda text: len(encode(text)), by_line=True)
 
 
@@ -307,7 +308,7 @@ def _encoding_of(model: str | None) -> str:
     """``o200k_base``, or "" for the default.  A vendor before the name (openrouter) is cut off."""
     name = (model or "")[-200:].rpartition("/")[2].lower()
     try:
-        known = encoding_name_for_model(name)
+        encoding = encoding_name_for_model(name)
     except KeyError:
         return _O200K if _NEWER.match(name) else ""
-    return _O200K if known.startswith("o200k") else ""
+    return _O200K if encoding.startswith("o200k") else ""

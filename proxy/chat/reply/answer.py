@@ -74,100 +74,102 @@ def make_choice(
     logprobs: object = None,
 ) -> Choice:
     """A choice from its message, merged or plain."""
-    whole = _canonical_fields(message, logprobs)
-    back = _sendable_message(whole, complete=complete)
+    received = _canonical_fields(message, logprobs)
+    sendable = _sendable_message(received, complete=complete)
     wire = (
-        None if whole == back else jsontext.encode(with_small_media(whole, MAX_INLINE_MEDIA_BYTES))
+        None
+        if received == sendable
+        else jsontext.encode(with_small_media(received, MAX_INLINE_MEDIA_BYTES))
     )
     reason = finish_reason if isinstance(finish_reason, str) else None
-    return _choice(index, back, wire, reason, complete=complete)
+    return _choice(index, sendable, wire, reason, complete=complete)
 
 
 def text_choice(index: int, text: str, finish_reason: str | None) -> Choice:
     """A choice of a complete message that is only text."""
-    back = {"role": "assistant", "content": text}
-    return _choice(index, back, None, finish_reason, complete=True)
+    message = {"role": "assistant", "content": text}
+    return _choice(index, message, None, finish_reason, complete=True)
 
 
 def _choice(
     index: int,
-    back: Mapping[str, object],
+    message: Mapping[str, object],
     wire: bytes | None,
     finish_reason: str | None,
     *,
     complete: bool,
 ) -> Choice:
-    body = jsontext.encode(back)
-    said = read_stored(body)
+    body = jsontext.encode(message)
+    parsed = read_stored(body)
     return Choice(
         index=index,
         body=body,
         wire=wire,
-        calls=said.calls,
-        text=said.text,
-        digest=said.digest,
-        blank=said.blank,
+        calls=parsed.calls,
+        text=parsed.text,
+        digest=parsed.digest,
+        blank=parsed.blank,
         finish_reason=finish_reason,
         complete=complete and finish_reason != "error",
-        shape=said.shape,
+        shape=parsed.shape,
     )
 
 
 def _canonical_fields(message: Mapping[str, object], logprobs: object) -> dict[str, object]:
     """The fields of a message in canonical order, without null and empty ones."""
-    said = {key: message[key] for key in (*_ORDER, *sorted(message)) if message.get(key)}
+    fields = {key: message[key] for key in (*_ORDER, *sorted(message)) if message.get(key)}
     if logprobs:
-        said["logprobs"] = logprobs
-    calls = said.get("tool_calls")
+        fields["logprobs"] = logprobs
+    calls = fields.get("tool_calls")
     if isinstance(calls, list):
-        said["tool_calls"] = [_canonical_call(call) for call in calls if isinstance(call, dict)]
-    function = said.get("function_call")
+        fields["tool_calls"] = [_canonical_call(call) for call in calls if isinstance(call, dict)]
+    function = fields.get("function_call")
     if isinstance(function, dict):
-        said["function_call"] = _canonical_function(function)
-    return {"role": "assistant", "content": _no_content(said), **said}
+        fields["function_call"] = _canonical_function(function)
+    return {"role": "assistant", "content": _empty_content(fields), **fields}
 
 
-def _no_content(said: Mapping[str, object]) -> str | None:
+def _empty_content(fields: Mapping[str, object]) -> str | None:
     """The content of a message without any: null if it has a refusal, audio or calls, else ""."""
     others = ("refusal", "audio", "function_call", "tool_calls")
-    return None if any(key in said for key in others) else ""
+    return None if any(key in fields for key in others) else ""
 
 
 def _canonical_call(call: Mapping[str, object]) -> dict[str, object]:
     """A tool call without its ``index``; unknown fields are kept, since some upstreams demand
     theirs back (signatures of reasoning, for example)."""
     order = ("id", "type", "function", *sorted(call))
-    said = {key: call[key] for key in order if key != "index" and call.get(key) is not None}
-    function = said.get("function")
+    fields = {key: call[key] for key in order if key != "index" and call.get(key) is not None}
+    function = fields.get("function")
     if isinstance(function, dict):
-        said = {"id": "", "type": "function", **said, "function": _canonical_function(function)}
-    return said
+        fields = {"id": "", "type": "function", **fields, "function": _canonical_function(function)}
+    return fields
 
 
 def _canonical_function(function: Mapping[str, object]) -> dict[str, object]:
     """A function with arguments as text; some upstreams send an object."""
-    given = function.get("arguments")
-    if given is not None and not isinstance(given, str):
-        given = jsontext.encode(given).decode()
+    arguments = function.get("arguments")
+    if arguments is not None and not isinstance(arguments, str):
+        arguments = jsontext.encode(arguments).decode()
     rest = {key: function[key] for key in sorted(function) if function[key] is not None}
-    known = {"name": function.get("name") or "", "arguments": given or ""}
-    return {**known, **rest, **known}
+    required = {"name": function.get("name") or "", "arguments": arguments or ""}
+    return {**required, **rest, **required}
 
 
-def _sendable_message(whole: Mapping[str, object], *, complete: bool) -> dict[str, object]:
+def _sendable_message(received: Mapping[str, object], *, complete: bool) -> dict[str, object]:
     """The message that later requests may send back; only the text of one that was cut off."""
-    kept = _ORDER if complete else ("role", "content", "refusal", "name")
-    back = {key: whole[key] for key in kept if key in whole}
-    back["content"] = _without_reasoning(whole["content"])
-    words = transcript_of(whole)
-    audio = back.pop("audio", None)
+    names = _ORDER if complete else ("role", "content", "refusal", "name")
+    sendable = {key: received[key] for key in names if key in received}
+    sendable["content"] = _without_reasoning(received["content"])
+    transcript = transcript_of(received)
+    audio = sendable.pop("audio", None)
     if isinstance(audio, dict) and audio.get("id"):
-        back["audio"] = {"id": audio["id"]}
-    elif not back["content"]:
-        back["content"] = words
-    ordered = {key: back[key] for key in _ORDER if key in back}
-    ordered["content"] = back["content"] or _no_content(ordered)
-    return with_transcript(ordered, words) if words and "audio" in ordered else ordered
+        sendable["audio"] = {"id": audio["id"]}
+    elif not sendable["content"]:
+        sendable["content"] = transcript
+    ordered = {key: sendable[key] for key in _ORDER if key in sendable}
+    ordered["content"] = sendable["content"] or _empty_content(ordered)
+    return with_transcript(ordered, transcript) if transcript and "audio" in ordered else ordered
 
 
 def _without_reasoning(content: object) -> object:

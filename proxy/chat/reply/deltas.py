@@ -52,8 +52,8 @@ def merge_delta(node: Node, delta: Mapping[str, object]) -> None:
             node.setdefault(key, None)
         else:
             old = node.get(key)
-            label = key in _NOT_CONCATENATED and isinstance(new, str | int)
-            node[key] = _label(key, old, new) if label else _merged(old, new)
+            is_label = key in _NOT_CONCATENATED and isinstance(new, str | int)
+            node[key] = _label(key, old, new) if is_label else _merged(old, new)
 
 
 def join_ropes(value: object) -> object:
@@ -101,24 +101,24 @@ def _with_items(old: object, new: list[object]) -> list[object]:
     if isinstance(old, Rope) and old.size:
         items = [{"type": "text", "text": old}]
     for item in new:
-        same = _same(items, item)
+        continued = _continued_item(items, item)
         if isinstance(item, dict):
-            if same is None:
-                items.append(same := {})
-            merge_delta(same, item)
+            if continued is None:
+                items.append(continued := {})
+            merge_delta(continued, item)
         else:
             items.append(item)
     return items
 
 
-def _same(items: list[object], item: object) -> Node | None:
+def _continued_item(items: list[object], item: object) -> Node | None:
     """The item that this one continues: by its index, or the last text part of the same type."""
     if not isinstance(item, dict) or not items:
         return None
     index = item.get("index")
     if isinstance(index, int):
-        near = (old for old in items[: -_MAX_LOOKBACK - 1 : -1] if isinstance(old, dict))
-        return next((old for old in near if old.get("index") == index), None)
+        recent = (old for old in items[: -_MAX_LOOKBACK - 1 : -1] if isinstance(old, dict))
+        return next((old for old in recent if old.get("index") == index), None)
     last, kind = items[-1], item.get("type")
-    flows = isinstance(last, dict) and last.get("type") == kind and kind in _STREAMED_PARTS
-    return last if flows and isinstance(last, dict) else None
+    is_continued = isinstance(last, dict) and last.get("type") == kind and kind in _STREAMED_PARTS
+    return last if is_continued and isinstance(last, dict) else None

@@ -7,6 +7,7 @@ is True.  If ``end_signal`` is not None, ``may_end`` is True.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import msgspec
@@ -67,7 +68,8 @@ def end_signal(payload: bytes) -> EndSignal | None:
     except jsontext.UNREADABLE:  # an unusual shape, half a surrogate pair, or no JSON at all
         return _end_signal_slow(payload)
     if event.choices:
-        return "finish" if _finished([(c.index, c.finish_reason) for c in event.choices]) else None
+        finishes = [(choice.index, choice.finish_reason) for choice in event.choices]
+        return "finish" if _is_first_finished(finishes) else None
     return "error" if is_error(event.error, event.kind) else None
 
 
@@ -79,7 +81,7 @@ def is_error(error: object, kind: object) -> bool:
 def _end_signal_slow(payload: bytes) -> EndSignal | None:
     try:
         return _end_signal_in(jsontext.read_leniently(jsontext.decode, payload))
-    except jsontext.UNREADABLE:  # not ours to judge: it is relayed and means nothing
+    except jsontext.UNREADABLE:  # it is relayed, and has no meaning here
         return None
 
 
@@ -89,13 +91,16 @@ def _end_signal_in(event: object) -> EndSignal | None:
     choices = event.get("choices")
     if not isinstance(choices, list) or not choices:
         return "error" if is_error(event.get("error"), event.get("object")) else None
-    found = [(c.get("index"), c.get("finish_reason")) for c in choices if isinstance(c, dict)]
-    return "finish" if _finished(found) else None
+    finishes = [(c.get("index"), c.get("finish_reason")) for c in choices if isinstance(c, dict)]
+    return "finish" if _is_first_finished(finishes) else None
 
 
-def _finished(choices: list[tuple[object, object]]) -> bool:
-    """Whether choice 0 has a finish reason; some upstreams send "" in every chunk."""
-    for place, (index, reason) in enumerate(choices):
-        if reason and (place if index is None else index) == 0:
+def _is_first_finished(choices: Iterable[tuple[object, object]]) -> bool:
+    """Whether choice 0 has a finish reason, given the index and finish reason of each choice.
+
+    Some upstreams send "" in every chunk.
+    """
+    for position, (index, reason) in enumerate(choices):
+        if reason and (position if index is None else index) == 0:
             return True
     return False

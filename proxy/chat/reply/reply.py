@@ -48,9 +48,9 @@ class Draft:
         """Add a choice of a chunk, which may have any shape."""
         delta, message = choice.get("delta"), choice.get("message")
         if isinstance(delta, dict):
-            self._add(delta)
+            self._add_delta(delta)
         if isinstance(message, dict):
-            self._add_whole(message)
+            self._add_message(message)
         merge_delta(self._extra, {"logprobs": choice.get("logprobs")})
         reason = choice.get("finish_reason")
         if reason:
@@ -64,25 +64,26 @@ class Draft:
             "tool_calls": calls,
         }
 
-    def lighten(self) -> bool:
+    def drop_oversized_fields(self) -> bool:
         """Drop fields with too many values, except texts; returns whether any was dropped."""
-        extra, node, calls = map(has_few_values, (self._extra, self._node, self._calls.nodes))
-        if not extra:
+        parts = (self._extra, self._node, self._calls.nodes)
+        extra_fits, node_fits, calls_fit = map(has_few_values, parts)
+        if not extra_fits:
             self._extra = {}
-        if not node:
+        if not node_fits:
             self._node = {key: old for key, old in self._node.items() if isinstance(old, Rope)}
-        if not calls:
+        if not calls_fit:
             self._calls = Calls()
-        return not (extra and node and calls)
+        return not (extra_fits and node_fits and calls_fit)
 
     def logprobs(self) -> object:
         return join_ropes(self._extra.get("logprobs"))
 
-    def _add(self, delta: dict[str, object]) -> None:
+    def _add_delta(self, delta: dict[str, object]) -> None:
         self._calls.add(delta.pop("tool_calls", None))
         merge_delta(self._node, delta)
 
-    def _add_whole(self, message: dict[str, object]) -> None:
+    def _add_message(self, message: dict[str, object]) -> None:
         """Add a complete message in place of a delta: it replaces what was merged before."""
         calls = message.pop("tool_calls", None)
         if calls:
@@ -99,7 +100,7 @@ class Draft:
 
 MAX_REPLY_BYTES = 32 * 1024 * 1024
 MAX_REPLY_VALUES = 500_000
-"""Bounds the values of all events that have more than text, which may take 50 MB."""
+"""Limit on the JSON values in all events that have more than text: they may take 50 MB."""
 
 SMALL_DELTA_VALUES = 32
 """Deltas with more values are reduced once ``MAX_REPLY_VALUES`` is reached."""
@@ -150,8 +151,8 @@ class ReplyBuilder:
     def __init__(self, max_bytes: int = MAX_REPLY_BYTES) -> None:
         self.error = False
         self.truncated = False
-        self._room = max_bytes
-        self._values = MAX_REPLY_VALUES
+        self._remaining_bytes = max_bytes
+        self._remaining_values = MAX_REPLY_VALUES
         self._drafts: dict[int, Draft] = {}
         self._usage: bytes | None = None
         self._model: str | None = None
@@ -174,7 +175,7 @@ class ReplyBuilder:
     def build(self) -> Reply:
         """The reply as far as it has been received."""
         drafts = sorted(self._drafts.items())
-        if any([draft.lighten() for _, draft in drafts]):
+        if any([draft.drop_oversized_fields() for _, draft in drafts]):
             self.truncated = True
         return Reply(
             choices=tuple(self._choice(index, draft) for index, draft in drafts),
@@ -193,11 +194,11 @@ class ReplyBuilder:
             logprobs=draft.logprobs(),
         )
 
-    def _draft(self, index: int, size: int) -> Draft | None:
+    def _draft_for(self, index: int, size: int) -> Draft | None:
         """The draft of a choice, to which ``size`` bytes are added; None if over the limits."""
-        self._room -= size
-        self.truncated = self.truncated or self._room < 0
-        if self._room < 0 or not 0 <= index < MAX_CHOICES:
+        self._remaining_bytes -= size
+        self.truncated = self.truncated or self._remaining_bytes < 0
+        if self._remaining_bytes < 0 or not 0 <= index < MAX_CHOICES:
             return None
         draft = self._drafts.get(index)
         if draft is None:
@@ -207,7 +208,7 @@ class ReplyBuilder:
     def _add_text(self, choice: _Choice) -> None:
         delta = choice.delta
         texts = (delta.content or "", delta.reasoning_content or "", delta.reasoning or "")
-        draft = self._draft(choice.index, sum(map(len, texts)))
+        draft = self._draft_for(choice.index, sum(map(len, texts)))
         if draft is None:
             return
         for key, text in zip(TEXTS, texts, strict=True):
@@ -229,17 +230,18 @@ class ReplyBuilder:
     def _read(self, payload: bytes) -> object:
         """The event, reduced if it has too many values.  Raises UNREADABLE."""
         size = max_value_count(payload)
-        self._values -= min(size, MAX_VALUES)
-        if self._values >= 0 and size <= MAX_VALUES:
+        self._remaining_values -= min(size, MAX_VALUES)
+        if self._remaining_values >= 0 and size <= MAX_VALUES:
             return jsontext.read_leniently(jsontext.decode_shallow, payload)
         self.truncated = True
-        return read_slim(payload, "delta", MAX_VALUES if self._values >= 0 else SMALL_DELTA_VALUES)
+        limit = MAX_VALUES if self._remaining_values >= 0 else SMALL_DELTA_VALUES
+        return read_slim(payload, "delta", limit)
 
     def _add_event(self, event: dict[str, object], size: int) -> None:
         self.error = self.error or is_error(event.get("error"), event.get("object"))
         self._model = self._model or _string(event.get("model"))
-        for place, choice in enumerate(_objects(event.get("choices"))):
-            draft = self._draft(_index(choice, place), size)
+        for position, choice in enumerate(jsontext.objects_in(event.get("choices"))):
+            draft = self._draft_for(_index(choice, position), size)
             if draft is not None:
                 draft.add_choice(choice)
             self._usage = _usage(choice) or self._usage
@@ -289,9 +291,9 @@ def _read_text(body: bytes) -> Reply | None:
         usage = _usage({"usage": jsontext.decode(answer.usage)})
     except jsontext.UNREADABLE:
         return None
-    one = answer.choices[0]
+    choice = answer.choices[0]
     return Reply(
-        choices=(text_choice(one.index, one.message.content, one.finish_reason),),
+        choices=(text_choice(choice.index, choice.message.content, choice.finish_reason),),
         usage=usage,
         model=answer.model or None,
         error=is_error(None, answer.object),
@@ -300,37 +302,37 @@ def _read_text(body: bytes) -> Reply | None:
 
 def read_reply(body: bytes) -> Reply | None:
     """Read a JSON answer; None if it is not an object with choices or an error."""
-    heavy = may_have_many_values(body)
-    if not heavy and (text := _read_text(body)) is not None:
+    is_oversized = may_have_many_values(body)
+    if not is_oversized and (text := _read_text(body)) is not None:
         return text
     try:
-        if heavy:
+        if is_oversized:
             answer: object = read_slim(body, "message")
         else:
             answer = jsontext.read_leniently(jsontext.decode_shallow, body)
     except jsontext.UNREADABLE:  # relayed as it is; nothing in it to remember
         return None
-    if answer is None and heavy:
+    if answer is None and is_oversized:
         return Reply(truncated=True)
     if not isinstance(answer, dict):
         return None
     error = is_error(answer.get("error"), answer.get("object"))
     if not isinstance(answer.get("choices"), list) and not error:
         return None
-    found = [
-        _plain(choice, _index(choice, place))
-        for place, choice in enumerate(_objects(answer.get("choices")))
+    choices = [
+        _json_choice(choice, _index(choice, position))
+        for position, choice in enumerate(jsontext.objects_in(answer.get("choices")))
     ]
     return Reply(
-        choices=tuple(sorted(found, key=lambda choice: choice.index)),
+        choices=tuple(sorted(choices, key=lambda choice: choice.index)),
         usage=_usage(answer),
         model=_string(answer.get("model")),
         error=error,
-        truncated=heavy,
+        truncated=is_oversized,
     )
 
 
-def _plain(choice: dict[str, object], index: int) -> Choice:
+def _json_choice(choice: dict[str, object], index: int) -> Choice:
     message = choice.get("message")
     return make_choice(
         index,
@@ -341,14 +343,10 @@ def _plain(choice: dict[str, object], index: int) -> Choice:
     )
 
 
-def _objects(items: object) -> list[dict[str, object]]:
-    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
-
-
-def _index(choice: dict[str, object], place: int) -> int:
+def _index(choice: dict[str, object], position: int) -> int:
     """The index of a choice; its position if it has none."""
     index = choice.get("index")
-    return index if isinstance(index, int) else place
+    return index if isinstance(index, int) else position
 
 
 def _usage(holder: dict[str, object]) -> bytes | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from proxy.chat import jsontext
 from proxy.chat.reply.reply import TEXTS, read_reply
-from proxy.chat.tools.memory_calls import MemoryCalls, is_ours, memory_calls
+from proxy.chat.tools.memory_calls import MemoryCalls, is_memory_call, memory_calls
 from proxy.chat.tools.stream import Chunk, has_value, separator
 from proxy.chat.usage import add_usages
 
@@ -33,7 +33,7 @@ class RoundJoiner:
         self._identity = self._identity or answer.identity
         self._usage = add_usages(self._usage, _usage(answer))
         for key in TEXTS:
-            joined = _joined(self._texts.get(key), answer.delta.get(key))
+            joined = _joined_contents(self._texts.get(key), answer.delta.get(key))
             if joined is not None:
                 self._texts[key] = joined
 
@@ -44,13 +44,13 @@ class RoundJoiner:
             return body
         answer.take_identity(self._identity)
         for key, before in self._texts.items():
-            answer.delta[key] = _joined(before, answer.delta.get(key)) or before
+            answer.delta[key] = _joined_contents(before, answer.delta.get(key)) or before
         usage = add_usages(self._usage, _usage(answer))
         if usage is not None:
             answer.fields["usage"] = usage
-        own = [call for call in answer.pieces() if not is_ours(call)]
-        answer.put_pieces(own)
-        if not own:
+        client_calls = [call for call in answer.pieces() if not is_memory_call(call)]
+        answer.put_pieces(client_calls)
+        if not client_calls:
             answer.stop()
         return answer.write()
 
@@ -60,13 +60,13 @@ def _usage(answer: Chunk) -> bytes | None:
     return usage if usage.startswith(b"{") else None
 
 
-def _joined(before: bytes | None, then: bytes | None) -> bytes | None:
+def _joined_contents(before: bytes | None, after: bytes | None) -> bytes | None:
     """Two contents (JSON) joined: as text, or as a list of parts if one of them is a list."""
-    if not has_value(then) or then is None:
+    if not has_value(after) or after is None:
         return before
     if before is None:
-        return then
-    first, second = jsontext.decode(before), jsontext.decode(then)
+        return after
+    first, second = jsontext.decode(before), jsontext.decode(after)
     if isinstance(first, str) and isinstance(second, str):
         return jsontext.encode(first + separator(first, second) + second)
     return jsontext.encode([*_parts(first), *_parts(second)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from proxy.chat import jsontext
 from proxy.chat.reply.deltas import Node, Rope, merge_delta
@@ -24,11 +24,12 @@ class Calls:
 
     def add(self, pieces: object) -> list[Node]:
         """Merge the pieces of a delta; returns the call that each belongs to."""
-        return [self._add(piece, place) for place, piece in enumerate(_objects(pieces))]
+        objects = jsontext.objects_in(pieces)
+        return [self._add(piece, position) for position, piece in enumerate(objects)]
 
-    def _add(self, piece: Mapping[str, object], place: int) -> Node:
-        node = self._find(piece, place)
-        if node is None or _is_another(node, piece):
+    def _add(self, piece: Mapping[str, object], position: int) -> Node:
+        node = self._find(piece, position)
+        if node is None or _begins_another_call(node, piece):
             self.nodes.append(node := {})
         index, id = piece.get("index"), piece.get("id")
         if isinstance(index, int):
@@ -38,7 +39,7 @@ class Calls:
         merge_delta(node, piece)
         return node
 
-    def _find(self, piece: Mapping[str, object], place: int) -> Node | None:
+    def _find(self, piece: Mapping[str, object], position: int) -> Node | None:
         index, id = piece.get("index"), piece.get("id")
         if isinstance(index, int):
             return self._by_index.get(index)
@@ -46,10 +47,10 @@ class Calls:
             return self._by_id.get(id)
         if not _field(piece, "name"):
             return self.nodes[-1] if self.nodes else None
-        return self.nodes[place] if place < len(self.nodes) else None
+        return self.nodes[position] if position < len(self.nodes) else None
 
 
-def _is_another(node: Node, piece: Mapping[str, object]) -> bool:
+def _begins_another_call(node: Node, piece: Mapping[str, object]) -> bool:
     """Whether a piece with a name begins another call although its index is in use.
 
     It does if the id differs, or if it has no id and complete arguments while the call has some:
@@ -57,8 +58,8 @@ def _is_another(node: Node, piece: Mapping[str, object]) -> bool:
     """
     if not _field(piece, "name"):
         return False
-    id, known = piece.get("id"), node.get("id")
-    if id and known and id != known:
+    id, node_id = piece.get("id"), node.get("id")
+    if id and node_id and id != node_id:
         return True
     return bool(_field(node, "arguments")) and not id and _is_object(_field(piece, "arguments"))
 
@@ -77,8 +78,3 @@ def _field(call: Mapping[str, object], name: str) -> object:
     function = call.get("function")
     value = function.get(name) if isinstance(function, dict) else None
     return None if isinstance(value, Rope) and not value.size else value
-
-
-def _objects(pieces: object) -> Iterator[dict[str, object]]:
-    if isinstance(pieces, list):
-        yield from (piece for piece in pieces if isinstance(piece, dict))

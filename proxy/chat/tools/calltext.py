@@ -24,9 +24,9 @@ def forces_calls(choice: object, function_call: object = None) -> bool:
         return True
     if not isinstance(choice, dict):
         return choice in ("required", "any")
-    allowed = choice.get("allowed_tools")
+    allowed_tools = choice.get("allowed_tools")
     if choice.get("type") == "allowed_tools":
-        return isinstance(allowed, dict) and allowed.get("mode") == "required"
+        return isinstance(allowed_tools, dict) and allowed_tools.get("mode") == "required"
     return choice.get("type") in ("function", "custom", "any", "tool")
 
 
@@ -57,8 +57,8 @@ def render_stored(raw: bytes, rendering: CallRendering) -> bytes:
     stored."""
     if rendering == "words":
         return text_message(text_of(raw))
-    kept = without_marks(raw)
-    return calls_as_text(kept) if rendering == "arguments" else kept
+    unmarked = without_marks(raw)
+    return calls_as_text(unmarked) if rendering == "arguments" else unmarked
 
 
 def have_no_marks(raws: Iterable[bytes]) -> bool:
@@ -67,15 +67,13 @@ def have_no_marks(raws: Iterable[bytes]) -> bool:
 
 
 def _arguments(fields: Mapping[str, object]) -> Iterator[str]:
-    listed = fields.get("tool_calls")
-    for call in listed if isinstance(listed, list) else []:
-        if isinstance(call, dict):
-            yield _call_input(call.get("function")) or _call_input(call.get("custom"))
+    for call in jsontext.objects_in(fields.get("tool_calls")):
+        yield _call_input(call.get("function")) or _call_input(call.get("custom"))
     yield _call_input(fields.get("function_call"))
 
 
 def _call_input(function: object) -> str:
     if not isinstance(function, dict):
         return ""
-    said = function.get("arguments", function.get("input"))
-    return said if isinstance(said, str) else ""
+    value = function.get("arguments", function.get("input"))
+    return value if isinstance(value, str) else ""

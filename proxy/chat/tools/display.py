@@ -33,7 +33,7 @@ def _function(call: object) -> Mapping[str, object]:
 
 
 def _displayed_call(function: Mapping[str, object]) -> DisplayedCall:
-    name, given = function.get("name"), function.get("arguments", function.get("input"))
-    said = given if isinstance(given, str) else jsontext.encode(given or {}).decode()
-    called = name if isinstance(name, str) and name else "?"
-    return DisplayedCall(jsontext.well_formed(called), jsontext.well_formed(said))
+    name, value = function.get("name"), function.get("arguments", function.get("input"))
+    arguments = value if isinstance(value, str) else jsontext.encode(value or {}).decode()
+    shown_name = name if isinstance(name, str) and name else "?"
+    return DisplayedCall(jsontext.well_formed(shown_name), jsontext.well_formed(arguments))

@@ -32,10 +32,10 @@ class MemoryCall(msgspec.Struct, frozen=True):
         if len(self.arguments) > MAX_ARGUMENTS or len(self.arguments.encode()) > MAX_ARGUMENTS:
             raise ValueError(f"the arguments are longer than {MAX_ARGUMENTS} bytes")
         try:
-            given = jsontext.decode(self.arguments.encode())
+            decoded = jsontext.decode(self.arguments.encode())
         except jsontext.UNREADABLE:
-            given = None
-        value = given.get(name) if isinstance(given, dict) else None
+            decoded = None
+        value = decoded.get(name) if isinstance(decoded, dict) else None
         if not isinstance(value, str) or not value.strip():
             raise ValueError(f'the arguments are not a JSON object with a text as "{name}"')
         return jsontext.well_formed(value).strip()
@@ -66,38 +66,38 @@ def memory_calls(reply: Reply) -> MemoryCalls | None:
     if first is None or reply.error or first.finish_reason in CUT_OFF:
         return None
     body = jsontext.decode(first.body)
-    listed = body.get("tool_calls") if isinstance(body, dict) else None
-    if not isinstance(body, dict) or not isinstance(listed, list):
+    calls = body.get("tool_calls") if isinstance(body, dict) else None
+    if not isinstance(body, dict) or not isinstance(calls, list):
         return None
-    listed = list(_with_ids(listed))
-    ours = tuple(_memory_call(call) for call in listed if _name(call) in NAMES)
+    calls = list(_with_ids(calls))
+    ours = tuple(_memory_call(call) for call in calls if _name(call) in NAMES)
     if not ours:
         return None
-    message = {**body, **_reasoning_fields(first), "tool_calls": listed}
-    return MemoryCalls(ours, len(ours) < len(listed), jsontext.encode(message), reply.usage)
+    message = {**body, **_reasoning_fields(first), "tool_calls": calls}
+    return MemoryCalls(ours, len(ours) < len(calls), jsontext.encode(message), reply.usage)
 
 
-def is_ours(call: bytes) -> bool:
+def is_memory_call(call: bytes) -> bool:
     """Whether a tool call (JSON) is of one of memory's tools."""
-    found = jsontext.decode(call)
-    return isinstance(found, dict) and _name(found) in NAMES
+    decoded = jsontext.decode(call)
+    return isinstance(decoded, dict) and _name(decoded) in NAMES
 
 
 def _reasoning_fields(choice: Choice) -> Mapping[str, object]:
-    whole = jsontext.decode(choice.wire) if choice.wire else {}
-    if not isinstance(whole, dict):
+    received = jsontext.decode(choice.wire) if choice.wire else {}
+    if not isinstance(received, dict):
         return {}
-    return {key: value for key, value in whole.items() if key.startswith(_REASONING_PREFIXES)}
+    return {key: value for key, value in received.items() if key.startswith(_REASONING_PREFIXES)}
 
 
-def _with_ids(listed: Sequence[Mapping[str, object]]) -> Iterator[dict[str, object]]:
+def _with_ids(calls: Sequence[Mapping[str, object]]) -> Iterator[dict[str, object]]:
     """The calls with unique ids: some upstreams send none, or the same for all."""
-    seen: set[object] = {""}
-    for place, call in enumerate(listed):
+    used: set[object] = {""}
+    for position, call in enumerate(calls):
         id = call.get("id")
-        if not isinstance(id, str) or id in seen:
-            id = f"call_{place}"
-        seen.add(id)
+        if not isinstance(id, str) or id in used:
+            id = f"call_{position}"
+        used.add(id)
         yield {**call, "id": id}
 
 

@@ -26,8 +26,8 @@ MAX_TOOLS = 128
 """OpenAI's maximum for a request."""
 
 _EXCLUSIVE = ("functions", "function_call", "audio", "prediction", "grammar")
-"""Fields of legacy tools, fields that upstreams refuse beside tools, and fields whose answers
-cannot be joined over several rounds."""
+"""With these fields no tools are offered: legacy tools, fields that upstreams refuse beside tools,
+and fields that make answers which cannot be joined over several rounds."""
 
 _REFUSALS = (400, 404, 405, 422, 500, 501)
 _ABOUT_TOOLS = re.compile(rb"(?i)\btool|\bfunction[ _-]?call")
@@ -36,16 +36,16 @@ _TOOL_OPTIONS = ("tool_choice", "parallel_tool_calls")
 """Fields that OpenAI refuses without tools: ours must not make an invalid request valid."""
 
 
-def _function(name: str, about: str, what: str) -> bytes:
+def _function(name: str, description: str, parameter_description: str) -> bytes:
     """A function tool (JSON) with the descriptions of it and of its parameter."""
     parameter = PARAMETERS[name]
     schema = {
         "type": "object",
-        "properties": {parameter: {"type": "string", "description": what}},
+        "properties": {parameter: {"type": "string", "description": parameter_description}},
         "required": [parameter],
         "additionalProperties": False,
     }
-    function = {"name": name, "description": about, "parameters": schema}
+    function = {"name": name, "description": description, "parameters": schema}
     return jsontext.encode({"type": "function", "function": function})
 
 
@@ -78,10 +78,10 @@ def may_offer(request: ChatRequest) -> bool:
     choice = fields.get("tool_choice")
     if _is_set(choice) and choice != b'"auto"':
         return False
-    own = own_tools(fields)
-    if own is None or len(own) + len(NAMES) > MAX_TOOLS:
+    tools = client_tools_in(fields)
+    if tools is None or len(tools) + len(NAMES) > MAX_TOOLS:
         return False
-    return bool(own) or not any(_is_set(fields.get(name)) for name in _TOOL_OPTIONS)
+    return bool(tools) or not any(_is_set(fields.get(name)) for name in _TOOL_OPTIONS)
 
 
 def refuses_tools(status: int, body: bytes) -> bool:
@@ -89,7 +89,7 @@ def refuses_tools(status: int, body: bytes) -> bool:
     return status in _REFUSALS and _ABOUT_TOOLS.search(body) is not None
 
 
-def own_tools(fields: JsonFields) -> list[bytes] | None:
+def client_tools_in(fields: JsonFields) -> list[bytes] | None:
     """The client's tools in a request's fields; None if they are not a list."""
     raw = fields.get("tools", b"null")
     try:
@@ -99,51 +99,52 @@ def own_tools(fields: JsonFields) -> list[bytes] | None:
 
 
 def is_name_taken(request: ChatRequest) -> bool:
-    """Whether the client has a tool whose name is, or begins with, one of ours.
+    """Whether the name of one of the client's tools is, or begins with, one of ours.
 
     Names may be streamed in pieces, and ours must be recognised as soon as it is complete.
     """
-    return any(_name(tool).startswith(NAMES) for tool in own_tools(request.fields) or ())
+    return any(_name(tool).startswith(NAMES) for tool in client_tools_in(request.fields) or ())
 
 
 def with_tools(fields: JsonFields, names: Iterable[str]) -> dict[str, bytes]:
-    """A request's fields with our tools behind the client's own."""
+    """A request's fields with our tools after the client's own."""
     ours = [_FUNCTIONS[name] for name in names]
-    return {**fields, "tools": jsontext.join_items([*(own_tools(fields) or ()), *ours])}
+    return {**fields, "tools": jsontext.join_items([*(client_tools_in(fields) or ()), *ours])}
 
 
-class Dialogue:
-    """Builds the requests of further rounds from the first one, ``sent``.
+class RoundRequests:
+    """Builds the requests of further tool rounds from the first one.
 
-    ``own`` is the JSON of the client's own tools, None if it has none.
+    ``client_tools`` is the JSON of the client's own tools, None if it has none.
     """
 
-    def __init__(self, sent: bytes, own: bytes | None) -> None:
-        self._sent, self._own = sent, own
-        self._said: list[bytes] = []
+    def __init__(self, first_request: bytes, client_tools: bytes | None) -> None:
+        self._first_request, self._client_tools = first_request, client_tools
+        self._messages: list[bytes] = []
 
     def add(self, message: bytes, results: Sequence[tuple[str, str]]) -> None:
         """Add an assistant message (JSON) and its calls' results, as pairs of id and text."""
-        self._said.append(message)
-        self._said += (
+        self._messages.append(message)
+        self._messages += (
             jsontext.encode({"role": "tool", "tool_call_id": id, "content": text})
             for id, text in results
         )
 
-    def body(self, *, offers: bool) -> bytes:
-        """The next request; ``offers``: with our tools."""
-        fields = jsontext.fields(self._sent)
-        messages = [*jsontext.items(fields["messages"]), *self._said]
+    def body(self, *, offer_tools: bool) -> bytes:
+        """The next request; ``offer_tools``: with our tools."""
+        fields = jsontext.fields(self._first_request)
+        messages = [*jsontext.items(fields["messages"]), *self._messages]
         fields["messages"] = jsontext.join_items(messages)
-        return jsontext.join_fields(fields if offers else self._without(fields))
+        return jsontext.join_fields(fields if offer_tools else self._without_memory_tools(fields))
 
     def request_without_tools(self) -> bytes:
         """The first request without our tools."""
-        return jsontext.join_fields(self._without(jsontext.fields(self._sent)))
+        fields = jsontext.fields(self._first_request)
+        return jsontext.join_fields(self._without_memory_tools(fields))
 
-    def _without(self, fields: dict[str, bytes]) -> dict[str, bytes]:
-        if self._own is not None:
-            return {**fields, "tools": self._own}
+    def _without_memory_tools(self, fields: dict[str, bytes]) -> dict[str, bytes]:
+        if self._client_tools is not None:
+            return {**fields, "tools": self._client_tools}
         return {name: raw for name, raw in fields.items() if name != "tools"}
 
 

@@ -30,20 +30,20 @@ class Chunk:
     In a JSON answer ``delta`` is the message.
     """
 
-    __slots__ = ("_place", "_rest", "choice", "delta", "fields")
+    __slots__ = ("_message_key", "_other_choices", "choice", "delta", "fields")
 
     def __init__(self, fields: dict[str, bytes], choices: list[bytes]) -> None:
         self.fields = fields
         self.choice = jsontext.fields(choices[0]) if choices else {}
-        self._rest = choices[1:]
-        whole = "message" in self.choice and not has_value(self.choice.get("delta"))
-        self._place = "message" if whole else "delta"
-        delta = self.choice.get(self._place, b"null")
+        self._other_choices = choices[1:]
+        is_message = "message" in self.choice and not has_value(self.choice.get("delta"))
+        self._message_key = "message" if is_message else "delta"
+        delta = self.choice.get(self._message_key, b"null")
         self.delta = jsontext.fields(delta) if has_value(delta) else {}
 
     @classmethod
     def read(cls, payload: bytes) -> Chunk | None:
-        """Parse a chunk; None if it is none, or has too many values."""
+        """Parse a chunk; None for anything else, or if it has too many values."""
         if may_have_many_values(payload):
             return None
         try:
@@ -54,7 +54,7 @@ class Chunk:
             return None
 
     @property
-    def finished(self) -> bool:
+    def has_finish_reason(self) -> bool:
         return has_value(self.choice.get("finish_reason"))
 
     def stop(self) -> None:
@@ -63,10 +63,10 @@ class Chunk:
             self.choice["finish_reason"] = b'"stop"'
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         """Whether a client needs nothing of it."""
         return not (
-            self._rest
+            self._other_choices
             or any(map(has_value, self.delta.values()))
             or any(
                 has_value(self.choice.get(name)) for name in ("finish_reason", "logprobs", "usage")
@@ -104,9 +104,9 @@ class Chunk:
         if not self.choice:
             return jsontext.join_fields(self.fields)
         choice = {**self.choice}
-        if self.delta or self._place in choice:
-            choice[self._place] = jsontext.join_fields(self.delta)
-        choices = jsontext.join_items([jsontext.join_fields(choice), *self._rest])
+        if self.delta or self._message_key in choice:
+            choice[self._message_key] = jsontext.join_fields(self.delta)
+        choices = jsontext.join_items([jsontext.join_fields(choice), *self._other_choices])
         return jsontext.join_fields({**self.fields, "choices": choices})
 
 
@@ -147,10 +147,11 @@ class ToolCallFilter(Generic[EventT]):
 
     def __init__(self) -> None:
         self._calls, self._builder = Calls(), ReplyBuilder()
-        self._waiting: list[_HeldEvent[EventT]] = []
-        self._rest: list[EventT] | None = None
-        self._ours: set[int] = set()
-        self._own: dict[int, int | None] = {}
+        self._held: list[_HeldEvent[EventT]] = []
+        self._held_end: list[EventT] | None = None
+        """The finish and what follows it, once a stream with calls of memory's tools has it."""
+        self._memory_nodes: set[int] = set()
+        self._client_indexes: dict[int, int | None] = {}
         """The client's calls, by ``id()`` of their nodes: the index to send, None if unchanged."""
         self.identity: dict[str, bytes] = {}
         """``Chunk.identity`` of the answer, once it has finished with calls of memory's tools."""
@@ -158,30 +159,30 @@ class ToolCallFilter(Generic[EventT]):
     def take(self, event: EventT) -> list[EventT]:
         """Take an event; returns the events that the client may see now."""
         self._builder.feed(event.payload)
-        if not self._concerns(event.payload):
+        if not self._may_need_change(event.payload):
             return [event]
         chunk = Chunk.read(event.payload)
-        self._waiting.append(_HeldEvent(event, chunk, self._nodes(chunk)))
-        if end_signal(event.payload) is None and self._undecided:
+        self._held.append(_HeldEvent(event, chunk, self._nodes(chunk)))
+        if end_signal(event.payload) is None and self._may_become_memory_call:
             return []
-        return self._all_sorted()
+        return self._release_held()
 
     def memory_calls(self) -> MemoryCalls | None:
         """The calls of memory's tools, after the end of the stream."""
-        return memory_calls(self._builder.build()) if self._rest is not None else None
+        return memory_calls(self._builder.build()) if self._held_end is not None else None
 
     def held_events(self) -> list[EventT]:
         """The held events, for an answer that ends here."""
-        waited = self._all_sorted()
-        kept, self._rest = self._rest or [], []
-        return [*waited, *(kept if self._own else map(_stopped, kept))]
+        waiting = self._release_held()
+        end, self._held_end = self._held_end or [], []
+        return [*waiting, *(end if self._client_indexes else map(_with_stop_reason, end))]
 
-    def _concerns(self, payload: bytes) -> bool:
-        if self._waiting or self._rest is not None:
+    def _may_need_change(self, payload: bytes) -> bool:
+        if self._held or self._held_end is not None:
             return True
         if b"tool_calls" in payload or b"\\u00" in payload:
             return True
-        return bool(self._ours) and may_end(payload)
+        return bool(self._memory_nodes) and may_end(payload)
 
     def _nodes(self, chunk: Chunk | None) -> list[Node]:
         pieces = [jsontext.decode(raw) for raw in chunk.pieces()] if chunk else []
@@ -190,61 +191,64 @@ class ToolCallFilter(Generic[EventT]):
         return self._calls.add(pieces)
 
     @property
-    def _undecided(self) -> bool:
-        return any(_may_become_ours(node) for one in self._waiting for node in one.nodes)
+    def _may_become_memory_call(self) -> bool:
+        return any(_may_become_memory_tool(node) for held in self._held for node in held.nodes)
 
-    def _all_sorted(self) -> list[EventT]:
-        waiting, self._waiting = self._waiting, []
-        return [event for one in waiting for event in self._sorted(one)]
+    def _release_held(self) -> list[EventT]:
+        held, self._held = self._held, []
+        return [event for held_event in held for event in self._sort(held_event)]
 
-    def _sorted(self, one: _HeldEvent[EventT]) -> Iterator[EventT]:
-        event, chunk, nodes = one
-        if chunk is not None and nodes:
-            pieces = chunk.pieces()
-            kept = [
-                _renumbered(piece, self._number(node))
+    def _sort(self, held: _HeldEvent[EventT]) -> Iterator[EventT]:
+        """The event for the client, without pieces of memory's calls; none if nothing is left of it
+        or the end of the stream is held."""
+        event, chunk, nodes = held
+        if chunk is not None:
+            pieces = chunk.pieces() if nodes else []
+            client_pieces = [
+                _renumbered(piece, self._client_index(node))
                 for piece, node in zip(pieces, nodes, strict=True)
-                if not self._is_ours(node)
+                if not self._is_memory_call(node)
             ]
-            if kept != pieces:
-                chunk.put_pieces(kept)
+            if client_pieces != pieces:
+                chunk.put_pieces(client_pieces)
                 event = event.replaced(chunk.write())
-        if chunk is not None and chunk.finished and self._ours and self._rest is None:
-            self._rest, self.identity = [], chunk.identity
-        if chunk is not None and event is not one.event and chunk.empty:
-            return
-        if self._rest is None:
+            if chunk.has_finish_reason and self._memory_nodes and self._held_end is None:
+                self._held_end, self.identity = [], chunk.identity
+            if event is not held.event and chunk.is_empty:
+                return
+        if self._held_end is None:
             yield event
         else:
-            self._rest.append(event)
+            self._held_end.append(event)
 
-    def _is_ours(self, node: Node) -> bool:
-        if id(node) not in self._own and _name_of(node) in NAMES:
-            self._ours.add(id(node))
-        return id(node) in self._ours
+    def _is_memory_call(self, node: Node) -> bool:
+        if id(node) not in self._client_indexes and _name_of(node) in NAMES:
+            self._memory_nodes.add(id(node))
+        return id(node) in self._memory_nodes
 
-    def _number(self, node: Node) -> int | None:
+    def _client_index(self, node: Node) -> int | None:
         """The client's index of its call: counted again if calls of memory's tools precede it."""
-        if id(node) not in self._own:
-            self._own[id(node)] = len(self._own) if self._ours else None
-        return self._own[id(node)]
+        if id(node) not in self._client_indexes:
+            count = len(self._client_indexes)
+            self._client_indexes[id(node)] = count if self._memory_nodes else None
+        return self._client_indexes[id(node)]
 
 
 class Continuation(Generic[EventT]):
     """Rewrites the events of further rounds' streams to continue the first answer.
 
-    ``identity``: the fields that all its chunks share.  ``spent``: the usage so far (JSON).
-    ``said``: the texts so far, by field.
+    ``identity``: the fields that all its chunks share.  ``usage``: the usage so far (JSON).
+    ``texts``: the texts so far, by field.
     """
 
     def __init__(
         self,
         identity: Mapping[str, bytes],
-        spent: bytes | None,
-        said: Mapping[str, str],
+        usage: bytes | None,
+        texts: Mapping[str, str],
     ) -> None:
-        self.identity, self._spent = identity, spent
-        self._said = dict(said)
+        self.identity, self._usage = identity, usage
+        self._texts = dict(texts)
 
     def take(self, event: EventT) -> EventT | None:
         """The event for the client; None if it is empty."""
@@ -253,27 +257,27 @@ class Continuation(Generic[EventT]):
             return event
         chunk.take_identity(self.identity)
         chunk.delta.pop("role", None)
-        self._part(chunk.delta)
+        self._separate_texts(chunk.delta)
         for holder in (chunk.fields, chunk.choice):
             if holder.get("usage", b"").startswith(b"{"):
-                holder["usage"] = add_usages(self._spent, holder["usage"]) or b"null"
-        return None if chunk.empty else event.replaced(chunk.write())
+                holder["usage"] = add_usages(self._usage, holder["usage"]) or b"null"
+        return None if chunk.is_empty else event.replaced(chunk.write())
 
-    def _part(self, delta: dict[str, bytes]) -> None:
-        """Separate the first text of this round from the text of the rounds before."""
-        for key in [key for key in self._said if has_value(delta.get(key))]:
-            before, then = self._said.pop(key), jsontext.decode(delta[key])
-            if isinstance(then, str) and (between := separator(before, then)):
-                delta[key] = jsontext.encode(between + then)
+    def _separate_texts(self, delta: dict[str, bytes]) -> None:
+        """Put a separator before this round's first text in each field that has a text already."""
+        for key in [key for key in self._texts if has_value(delta.get(key))]:
+            before, text = self._texts.pop(key), jsontext.decode(delta[key])
+            if isinstance(text, str) and (gap := separator(before, text)):
+                delta[key] = jsontext.encode(gap + text)
 
 
-def separator(before: str, then: str) -> str:
+def separator(before: str, after: str) -> str:
     """The separator of the texts of two rounds: a blank line, unless there is white space."""
-    meet = before and then and not (before[-1].isspace() or then[0].isspace())
-    return "\n\n" if meet else ""
+    needs_gap = before and after and not (before[-1].isspace() or after[0].isspace())
+    return "\n\n" if needs_gap else ""
 
 
-def _may_become_ours(node: Node) -> bool:
+def _may_become_memory_tool(node: Node) -> bool:
     name = _name_of(node)
     if name in NAMES or not any(known.startswith(name) for known in NAMES):
         return False
@@ -295,10 +299,10 @@ def _renumbered(piece: bytes, index: int | None) -> bytes:
     return jsontext.join_fields({**fields, "index": b"%d" % index})
 
 
-def _stopped(event: EventT) -> EventT:
+def _with_stop_reason(event: EventT) -> EventT:
     """The event with a finish reason other than "tool_calls"."""
     chunk = Chunk.read(event.payload)
-    if chunk is None or not chunk.finished:
+    if chunk is None or not chunk.has_finish_reason:
         return event
     chunk.stop()
     return event.replaced(chunk.write())

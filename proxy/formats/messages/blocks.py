@@ -17,7 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from proxy.chat.media.parts import Inline, describe_json, describe_part
+from proxy.chat.jsontext import objects_in
+from proxy.chat.media.parts import InlineMedia, describe_json, describe_part
 
 Json = dict[str, object]
 
@@ -51,9 +52,9 @@ def part_from_block(block: Json) -> Json:
         if url is not None:
             return {"type": "image_url", "image_url": {"url": url}}
     if isinstance(source, dict) and kind == "document":
-        said = _document(block, source)
-        if said is not None:
-            return said
+        part = _document(block, source)
+        if part is not None:
+            return part
     if kind == "search_result" and isinstance(block.get("content"), list):
         return text_block("\n".join(_search_result_texts(block)))
     return text_block(describe_json(kind, block))
@@ -117,7 +118,7 @@ def _media_placeholder(block: Json, limit: int) -> str | None:
     data, name = source.get("data"), source.get("media_type")
     if not isinstance(data, str) or len(data) <= limit:
         return None
-    return Inline(name if isinstance(name, str) else "media", data).placeholder()
+    return InlineMedia(name if isinstance(name, str) else "media", data).placeholder()
 
 
 def _search_result_texts(result: Json) -> Iterator[str]:
@@ -125,12 +126,12 @@ def _search_result_texts(result: Json) -> Iterator[str]:
     title, content = result.get("title"), result["content"]
     if isinstance(title, str):
         yield title
-    yield from _texts(content if isinstance(content, list) else [])
+    yield from _texts(content)
 
 
-def _texts(parts: list[object]) -> Iterator[str]:
-    for part in parts:
-        text = part.get("text") if isinstance(part, dict) else None
+def _texts(parts: object) -> Iterator[str]:
+    for part in objects_in(parts):
+        text = part.get("text")
         if isinstance(text, str):
             yield text
 
@@ -151,16 +152,16 @@ def _image_source(url: object) -> Json | None:
         return None
     if url[:5].lower() != "data:":
         return {"type": "url", "url": url} if url.lower().startswith(("http:", "https:")) else None
-    media, sign, data = url[5:].partition(_BASE64)
-    if not sign or media not in IMAGES:
+    media, marker, data = url[5:].partition(_BASE64)
+    if not marker or media not in IMAGES:
         return None
     return {"type": "base64", "media_type": media, "data": data}
 
 
 def _document(block: Json, source: Json) -> Json | None:
-    words, title = _document_text(source), block.get("title")
-    if words is not None:
-        return text_block(words)
+    text, title = _document_text(source), block.get("title")
+    if text is not None:
+        return text_block(text)
     url = _image_url(source) if source.get("type") == "base64" else None
     if url is None:
         return None
@@ -170,10 +171,10 @@ def _document(block: Json, source: Json) -> Json | None:
 
 def _document_text(source: Json) -> str | None:
     """The text of a document's source, whole or in chunks; None if it is not only text."""
-    said = source.get({"text": "data", "content": "content"}.get(str(source.get("type")), ""))
-    if isinstance(said, str):
-        return said
-    chunks = said if isinstance(said, list) else []
+    content = source.get({"text": "data", "content": "content"}.get(str(source.get("type")), ""))
+    if isinstance(content, str):
+        return content
+    chunks = content if isinstance(content, list) else []
     texts = [*_texts(chunks)]
     return "\n".join(texts) if texts and len(texts) == len(chunks) else None
 
@@ -183,8 +184,8 @@ def _read_file(file: Json) -> Json | None:
     url, name = file.get("file_data"), file.get("filename")
     if not isinstance(url, str):
         return None
-    media, sign, data = url.removeprefix("data:").partition(_BASE64)
-    if not sign or media != _PDF:
+    media, marker, data = url.removeprefix("data:").partition(_BASE64)
+    if not marker or media != _PDF:
         return None
     source = {"type": "base64", "media_type": _PDF, "data": data}
     title = {"title": name} if isinstance(name, str) and name else {}

@@ -34,11 +34,9 @@ def chat_from_blocks(role: str, blocks: Sequence[Json]) -> Json:
     if len(blocks) == 1 and is_result(blocks[0]):
         return _tool_message(blocks[0])
     calls = [_tool_call(block) for block in blocks if block.get("type") == "tool_use"]
-    beside = ("tool_use", *THINKING)
-    said = [block for block in blocks if block.get("type") not in beside]
-    content = _content(
-        [(part_from_block if role == "user" else text_from_block)(block) for block in said]
-    )
+    separate_types = ("tool_use", *THINKING)
+    to_part = part_from_block if role == "user" else text_from_block
+    content = _content([to_part(x) for x in blocks if x.get("type") not in separate_types])
     if not calls:
         return {"role": role, "content": content}
     return {"role": role, "content": content or None, "tool_calls": calls}
@@ -49,23 +47,23 @@ def with_native_blocks(chat: bytes, blocks: Sequence[Json], limit: int) -> bytes
 
     ``limit``: base64 data with more characters is replaced.
     """
-    own = [without_marks_in_value(block) for block in blocks]
-    if [_comparable(block) for block in own] == [
+    unmarked = [without_marks_in_value(block) for block in blocks]
+    if [_comparable(block) for block in unmarked] == [
         _comparable(block) for block in blocks_from_chat(jsontext.decode(chat))
     ]:
         return chat
     return with_native(
-        chat, API, [jsontext.encode(with_small_media(block, limit)) for block in own]
+        chat, API, [jsontext.encode(with_small_media(block, limit)) for block in unmarked]
     )
 
 
 def read_stored(raw: bytes) -> tuple[str, list[Json]]:
     """Role and blocks of a stored message (JSON), without blank texts."""
     fields, parts = jsontext.decode(raw), native_of(raw, API)
-    found = blocks_from_chat(fields) if parts is None else [jsontext.decode(part) for part in parts]
+    blocks = blocks_from_chat(fields) if parts is None else map(jsontext.decode, parts)
     role = fields.get("role") if isinstance(fields, dict) else None
-    kept = [block for block in found if isinstance(block, dict) and not is_blank(block)]
-    return text_in(role), kept
+    visible = [block for block in blocks if isinstance(block, dict) and not is_blank(block)]
+    return text_in(role), visible
 
 
 def blocks_from_chat(fields: object) -> list[Json]:
@@ -74,10 +72,10 @@ def blocks_from_chat(fields: object) -> list[Json]:
         return []
     if fields.get("role") in ("tool", "function"):
         return [_result_block(fields)]
-    said, refusal = _as_list(fields.get("content")), fields.get("refusal")
-    if not said:
-        said = _as_list(refusal if isinstance(refusal, str) else transcript_of(fields))
-    return [*map(block_from_part, said), *_tool_uses(fields)]
+    content, refusal = _as_list(fields.get("content")), fields.get("refusal")
+    if not content:
+        content = _as_list(refusal if isinstance(refusal, str) else transcript_of(fields))
+    return [*map(block_from_part, content), *_tool_uses(fields)]
 
 
 def is_result(block: Mapping[str, object]) -> bool:
@@ -103,16 +101,16 @@ def _comparable(block: object) -> object:
     defaults of a tool's result."""
     if not isinstance(block, dict):
         return block
-    said = {key: value for key, value in block.items() if value is not None}
-    if is_result(said):
+    fields = {key: value for key, value in block.items() if value is not None}
+    if is_result(fields):
         content = [
-            text_block(x) if isinstance(x, str) else x for x in _as_list(said.get("content"))
+            text_block(x) if isinstance(x, str) else x for x in _as_list(fields.get("content"))
         ]
-        said |= {
+        fields |= {
             "content": [_comparable(part) for part in content],
-            "is_error": bool(said.get("is_error")),
+            "is_error": bool(fields.get("is_error")),
         }
-    return said
+    return fields
 
 
 # Calls and results
@@ -126,19 +124,18 @@ def _tool_call(block: Json) -> Json:
 
 def _tool_uses(fields: Json) -> Iterator[Json]:
     """The ``tool_use`` blocks for a chat message's calls; a legacy call has no id of its own."""
-    calls, legacy = fields.get("tool_calls"), fields.get("function_call")
-    for call in calls if isinstance(calls, list) else []:
-        if isinstance(call, dict):
-            yield _tool_use(text_in(call.get("id")), call.get("function") or call.get("custom"))
+    for call in jsontext.objects_in(fields.get("tool_calls")):
+        yield _tool_use(text_in(call.get("id")), call.get("function") or call.get("custom"))
+    legacy = fields.get("function_call")
     if isinstance(legacy, dict):
         yield _tool_use(legacy_id(legacy.get("name")), legacy)
 
 
 def _tool_use(id: str, function: object) -> Json:
-    said = function if isinstance(function, dict) else {}
-    given = said.get("arguments", said.get("input"))
-    name = text_in(said.get("name"))
-    return {"type": "tool_use", "id": id, "name": name, "input": parse_input(given)}
+    fields = function if isinstance(function, dict) else {}
+    arguments = fields.get("arguments", fields.get("input"))
+    name = text_in(fields.get("name"))
+    return {"type": "tool_use", "id": id, "name": name, "input": parse_input(arguments)}
 
 
 def parse_input(arguments: object) -> Json:
@@ -168,5 +165,6 @@ def _result_block(fields: Json) -> Json:
     legacy = fields.get("role") == "function"
     id = legacy_id(fields.get("name")) if legacy else text_in(fields.get("tool_call_id"))
     content = fields.get("content")
-    said = content if isinstance(content, str) else [block_from_part(x) for x in _as_list(content)]
-    return {"type": "tool_result", "tool_use_id": id, **({"content": said} if said else {})}
+    if not isinstance(content, str):
+        content = [block_from_part(part) for part in _as_list(content)]
+    return {"type": "tool_result", "tool_use_id": id, **({"content": content} if content else {})}

@@ -18,25 +18,25 @@ class CommonText(msgspec.Struct, tag="text", forbid_unknown_fields=True):
     cache_control: Any = None
 
 
-class CommonUse(msgspec.Struct, tag="tool_use", forbid_unknown_fields=True):
+class CommonToolUse(msgspec.Struct, tag="tool_use", forbid_unknown_fields=True):
     id: str
     name: str
     input: msgspec.Raw
     cache_control: Any = None
 
 
-class CommonResult(msgspec.Struct, tag="tool_result", forbid_unknown_fields=True):
+class CommonToolResult(msgspec.Struct, tag="tool_result", forbid_unknown_fields=True):
     tool_use_id: str
     content: str = ""
     cache_control: Any = None
 
 
-Common = CommonText | CommonUse | CommonResult
+CommonBlock = CommonText | CommonToolUse | CommonToolResult
 
 
 class CommonMessage(msgspec.Struct, forbid_unknown_fields=True):
     role: Literal["user", "assistant"]
-    content: str | list[Common]
+    content: str | list[CommonBlock]
 
     @property
     def is_chat_message(self) -> bool:
@@ -85,11 +85,11 @@ _decode_input = msgspec.json.Decoder(dict[str, Any]).decode
 def read_stored_blocks(raw: bytes) -> tuple[str, list[Json]] | None:
     """Role and blocks of a stored message with calls, or of a result; None for any other."""
     try:
-        said = _decode_stored(raw)
-        if isinstance(said, _StoredResult):
-            result: Json = {"type": "tool_result", "tool_use_id": said.tool_call_id}
-            return "tool", [result | {"content": said.content} if said.content else result]
-        text = said.content or ""
+        message = _decode_stored(raw)
+        if isinstance(message, _StoredResult):
+            result: Json = {"type": "tool_result", "tool_use_id": message.tool_call_id}
+            return "tool", [result | {"content": message.content} if message.content else result]
+        text = message.content or ""
         uses: list[Json] = [
             {
                 "type": "tool_use",
@@ -97,31 +97,31 @@ def read_stored_blocks(raw: bytes) -> tuple[str, list[Json]] | None:
                 "name": call.function.name,
                 "input": _decode_input(call.function.arguments),
             }
-            for call in said.tool_calls
+            for call in message.tool_calls
         ]
     except jsontext.UNREADABLE:
         return None
     return "assistant", [{"type": "text", "text": text}, *uses] if text.strip() else uses
 
 
-def common_chat(role: str, blocks: list[Common]) -> Json | None:
+def common_chat(role: str, blocks: list[CommonBlock]) -> Json | None:
     """The chat message for the blocks of a message, which must be one result, or texts and then
     calls; None for other blocks."""
-    if len(blocks) == 1 and isinstance(blocks[0], CommonResult):
+    if len(blocks) == 1 and isinstance(blocks[0], CommonToolResult):
         result = blocks[0]
         return {"role": "tool", "tool_call_id": result.tool_use_id, "content": result.content}
     texts = [block.text for block in blocks if isinstance(block, CommonText)]
-    uses = [block for block in blocks if isinstance(block, CommonUse)]
-    told = all(isinstance(block, CommonText) for block in blocks[: len(texts)])
-    objects = all(bytes(use.input).startswith(b"{") for use in uses)
-    if not (told and objects and len(texts) + len(uses) == len(blocks)):
+    uses = [block for block in blocks if isinstance(block, CommonToolUse)]
+    are_texts_first = all(isinstance(block, CommonText) for block in blocks[: len(texts)])
+    are_inputs_objects = all(bytes(use.input).startswith(b"{") for use in uses)
+    if not (are_texts_first and are_inputs_objects and len(texts) + len(uses) == len(blocks)):
         return None
-    said = texts[0] if len(texts) == 1 else [{"type": "text", "text": text} for text in texts]
+    content = texts[0] if len(texts) == 1 else [{"type": "text", "text": text} for text in texts]
     if not uses:
-        return {"role": role, "content": said}
-    return {"role": role, "content": said or None, "tool_calls": [*map(_call, uses)]}
+        return {"role": role, "content": content}
+    return {"role": role, "content": content or None, "tool_calls": [*map(_call, uses)]}
 
 
-def _call(use: CommonUse) -> Json:
+def _call(use: CommonToolUse) -> Json:
     function = {"name": use.name, "arguments": bytes(use.input).decode()}
     return {"id": use.id, "type": "function", "function": function}

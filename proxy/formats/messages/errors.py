@@ -21,7 +21,7 @@ _TYPES = {
 
 def error_body(error: ProxyError) -> bytes:
     """``{"type": "error", "error": {"type", "message", "code"}}`` as JSON; ``code`` is ours."""
-    other = "api_error" if error.status >= 500 else "invalid_request_error"
-    kind = _TYPES.get(error.status, other)
-    said = {"type": kind, "message": error.message, "code": error.code}
-    return jsontext.encode({"type": "error", "error": said})
+    default = "api_error" if error.status >= 500 else "invalid_request_error"
+    kind = _TYPES.get(error.status, default)
+    fields = {"type": kind, "message": error.message, "code": error.code}
+    return jsontext.encode({"type": "error", "error": fields})

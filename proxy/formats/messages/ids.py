@@ -25,8 +25,8 @@ def with_valid_ids(parts: Sequence[Part]) -> list[Part]:
     calls = [id for part in parts for id in _calls(part)]
     if not calls:
         return list(parts)
-    naming = _IdAssigner(calls)
-    return [naming.assign_ids(part) for part in parts]
+    assigner = _IdAssigner(calls)
+    return [assigner.assign_ids(part) for part in parts]
 
 
 def _calls(part: Part) -> Iterator[str]:
@@ -49,47 +49,47 @@ class _IdAssigner:
     def __init__(self, calls: Sequence[str]) -> None:
         self._used = set(calls)
         self._remaining = Counter(calls)
-        self._seen = Counter[str]()
-        self._unanswered = defaultdict[str, list[str]](list)
+        self._occurrences = Counter[str]()
+        self._unanswered_ids = defaultdict[str, list[str]](list)
 
     def assign_ids(self, part: Part) -> Part:
         if not part.is_result:
-            self._unanswered.clear()
+            self._unanswered_ids.clear()
         for id in part.calls:
             self._remaining[id] -= 1
         if not part.blocks:
             return part
-        blocks = tuple(map(self._block, part.blocks))
-        same = all(mine is theirs for mine, theirs in zip(blocks, part.blocks, strict=True))
-        return part if same else replace(part, blocks=blocks)
+        blocks = tuple(map(self._block_with_id, part.blocks))
+        is_unchanged = all(new is old for new, old in zip(blocks, part.blocks, strict=True))
+        return part if is_unchanged else replace(part, blocks=blocks)
 
-    def _block(self, block: Json) -> Json:
+    def _block_with_id(self, block: Json) -> Json:
         if block.get("type") == "tool_use":
             id = _id(block)
-            named = self._unique_id(id)
-            self._unanswered[id].append(named)
-            return _with(block, id=named, name=_valid_name(str(block.get("name", ""))))
-        waiting = self._unanswered.get(_id(block, "tool_use_id"))
-        if block.get("type") == "tool_result" and waiting:
-            return _with(block, tool_use_id=waiting.pop(0))
+            new_id = self._unique_id(id)
+            self._unanswered_ids[id].append(new_id)
+            return _with(block, id=new_id, name=_valid_name(str(block.get("name", ""))))
+        new_ids = self._unanswered_ids.get(_id(block, "tool_use_id"))
+        if block.get("type") == "tool_result" and new_ids:
+            return _with(block, tool_use_id=new_ids.pop(0))
         return block
 
     def _unique_id(self, id: str) -> str:
         """A valid id for the next call with this one: the same if possible."""
         self._remaining[id] -= 1
-        self._seen[id] += 1
+        self._occurrences[id] += 1
         if not self._remaining[id] and id and not _FOREIGN.search(id):
             return id
-        number = self._seen[id]
+        number = self._occurrences[id]
         while (name := f"{_FOREIGN.sub('_', id) or 'call'}_{number}") in self._used:
             number += 1
         self._used.add(name)
         return name
 
 
-def _with(block: Json, **said: str) -> Json:
+def _with(block: Json, **fields: str) -> Json:
     """The block with these fields; the same object if it has them already."""
-    return block if said.items() <= block.items() else {**block, **said}
+    return block if fields.items() <= block.items() else {**block, **fields}
 
 
 def _valid_name(name: str) -> str:

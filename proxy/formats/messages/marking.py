@@ -26,12 +26,12 @@ def marked_body(body: bytes) -> bytes:
     fields = jsontext.fields(body)
     system = fields.get("system", b"null")
     messages = [_system(system), *jsontext.items(fields["messages"])]
-    placed = with_marks(messages, _kind, _add_mark, CACHE_CONTROL, marks_left(CACHE_CONTROL, body))
-    if placed == messages:
+    marked = with_marks(messages, _kind, _add_mark, CACHE_CONTROL, marks_left(CACHE_CONTROL, body))
+    if marked == messages:
         return body
-    if placed[0] != messages[0]:
-        fields["system"] = jsontext.fields(placed[0])["content"]
-    return jsontext.join_fields({**fields, "messages": jsontext.join_items(placed[1:])})
+    if marked[0] != messages[0]:
+        fields["system"] = jsontext.fields(marked[0])["content"]
+    return jsontext.join_fields({**fields, "messages": jsontext.join_items(marked[1:])})
 
 
 def _system(content: bytes) -> bytes:
@@ -60,8 +60,9 @@ def _kind(raw: bytes) -> MessageKind:
     if message.role != USER:
         return "other"
     blocks = message.content
-    only = isinstance(blocks, list) and all(block.type == "tool_result" for block in blocks)
-    return "result" if only else "asked"
+    if isinstance(blocks, list) and all(block.type == "tool_result" for block in blocks):
+        return "result"
+    return "question"
 
 
 def _add_mark(raw: bytes, mark: CacheMark) -> bytes | None:

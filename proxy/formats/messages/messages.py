@@ -21,8 +21,8 @@ class Messages:
     Memory's tools are not offered, since this API has another syntax for tools.
     """
 
-    records = signed = True
-    tools = False
+    records = has_signed_content = True
+    supports_tools = False
 
     def is_side_request(self, request: ChatRequest, headers: RawHeaders) -> bool:
         return is_side_request(request, headers)

@@ -34,12 +34,12 @@ class Part(msgspec.Struct, frozen=True, gc=False):
 
 def part_of_piece(piece: Piece) -> Part:
     if isinstance(piece, ChatMessage):
-        result = piece.answers is not None
-        role = USER if result else piece.role
-        return Part(role, result, from_client=True, raw=piece.raw, calls=piece.calls)
+        is_tool_result = piece.answers is not None
+        role = USER if is_tool_result else piece.role
+        return Part(role, is_tool_result, from_client=True, raw=piece.raw, calls=piece.calls)
     common = read_common(piece)
     if common is not None and isinstance(common.content, str) and common.content.strip():
         return Part(common.role, False, from_client=False, raw=piece)
     role, blocks = read_stored_blocks(piece) or read_stored(piece)
-    said_by = ASSISTANT if role == ASSISTANT else USER
-    return Part(said_by, any(map(is_result, blocks)), from_client=False, blocks=tuple(blocks))
+    api_role = ASSISTANT if role == ASSISTANT else USER
+    return Part(api_role, any(map(is_result, blocks)), from_client=False, blocks=tuple(blocks))

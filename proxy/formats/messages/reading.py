@@ -29,17 +29,17 @@ from proxy.chat.request import (
 from proxy.formats.joined_answers import candidate_messages, split_answers
 from proxy.formats.messages.blocks import THINKING, Json
 from proxy.formats.messages.chat import chat_from_blocks, is_result, with_native_blocks
-from proxy.formats.messages.common import CommonMessage, CommonResult, common_chat, read_common
+from proxy.formats.messages.common import CommonMessage, CommonToolResult, common_chat, read_common
 
 B = TypeVar("B")
 
 
 def read_request(body: bytes, limit: int) -> ChatRequest | UnreadReason:
     """Parse a body; returns why if it cannot be read.  ``limit``: see ``with_native_blocks``."""
-    found = read_fields(body)
-    if not isinstance(found, tuple):
-        return found
-    fields, items = found
+    result = read_fields(body)
+    if not isinstance(result, tuple):
+        return result
+    fields, items = result
     try:
         messages = tuple(
             _with_splitter(piece) for item in items for piece in read_messages(item, limit)
@@ -109,14 +109,14 @@ def _continues_thread(thread: object) -> bool:
 
 def _system(fields: dict[str, bytes]) -> tuple[ChatMessage, ...]:
     """The system text as a chat message, () without one."""
-    given = fields.get("system", b"null")
-    value = jsontext.decode_shallow(given)
+    raw = fields.get("system", b"null")
+    value = jsontext.decode_shallow(raw)
     if value is None:
         return ()
     if not isinstance(value, str):
         _blocks(value)
-    said = jsontext.join_fields({"role": b'"system"', "content": given})
-    return (_read(said, len(said)),)
+    message = jsontext.join_fields({"role": b'"system"', "content": raw})
+    return (_read(message, len(message)),)
 
 
 def read_messages(raw: bytes, limit: int) -> Iterator[ChatMessage]:
@@ -141,7 +141,7 @@ def _read_common_blocks(raw: bytes, message: CommonMessage, limit: int) -> Itera
     assert not isinstance(message.content, str)
     fields = jsontext.fields(raw)
     pairs = list(zip(jsontext.items(fields["content"]), message.content, strict=True))
-    runs = list(_runs(pairs, lambda block: isinstance(block, CommonResult)))
+    runs = list(_runs(pairs, lambda block: isinstance(block, CommonToolResult)))
     for run in runs:
         chat = common_chat(message.role, [block for _, block in run])
         part = _part(raw, fields, run, whole=len(runs) == 1)
@@ -150,8 +150,8 @@ def _read_common_blocks(raw: bytes, message: CommonMessage, limit: int) -> Itera
                 part, message.role, _blocks([jsontext.decode_shallow(x) for x, _ in run]), limit
             )
         else:
-            said = jsontext.encode(chat)
-            yield msgspec.structs.replace(_read(said, limit), raw=part, chat_json=said)
+            chat_json = jsontext.encode(chat)
+            yield msgspec.structs.replace(_read(chat_json, limit), raw=part, chat_json=chat_json)
 
 
 def _read_any(raw: bytes, limit: int) -> Iterator[ChatMessage]:
@@ -193,8 +193,8 @@ def _runs(
     if not blocks:
         yield []
     for results, run in groupby(blocks, key=lambda block: is_result(block[1])):
-        found = list(run)
-        yield from ([block] for block in found) if results else (found,)
+        run_blocks = list(run)
+        yield from ([block] for block in run_blocks) if results else (run_blocks,)
 
 
 def _blocks(value: object) -> list[Json]:
@@ -207,14 +207,14 @@ def _from_blocks(raw: bytes, role: str, blocks: list[Json], limit: int) -> ChatM
     if may_have_blocks(raw):
         blocks = _without_memory(raw, blocks)
     message = _read(jsontext.encode(chat_from_blocks(role, blocks)), limit)
-    said = with_native_blocks(message.chat_json or message.raw, blocks, limit)
-    return msgspec.structs.replace(message, raw=raw, chat_json=said)
+    chat_json = with_native_blocks(message.chat_json or message.raw, blocks, limit)
+    return msgspec.structs.replace(message, raw=raw, chat_json=chat_json)
 
 
 def _without_memory(raw: bytes, blocks: list[Json]) -> list[Json]:
     """The blocks without memory blocks."""
-    said = without_blocks(raw)
-    if said is raw:
+    clean = without_blocks(raw)
+    if clean is raw:
         return blocks
-    content = jsontext.decode(jsontext.fields(said)["content"])
+    content = jsontext.decode(jsontext.fields(clean)["content"])
     return [{"type": "text", "text": content}] if isinstance(content, str) else _blocks(content)

@@ -88,24 +88,24 @@ class EventReader:
     may_end, end_signal = staticmethod(may_end), staticmethod(end_signal)
 
     def __init__(self, max_bytes: int = MAX_REPLY_BYTES) -> None:
-        self._room, self._values = max_bytes, MAX_REPLY_VALUES
+        self._remaining_bytes, self._remaining_values = max_bytes, MAX_REPLY_VALUES
         self._blocks: list[Node] = []
-        self._at: dict[int, dict[str, Node]] = {}
+        self._open_blocks: dict[int, dict[str, Node]] = {}
         """The open blocks at each index, by kind."""
         self._usage: Json = {}
         self._model: str | None = None
         self._stop_reason: str | None = None
-        self._begun = self._error = self._truncated = False
+        self._started = self._error = self._truncated = False
 
     def feed(self, payload: bytes) -> None:
         try:
-            said = _common.decode(payload)
+            event = _common.decode(payload)
         except jsontext.UNREADABLE:  # another event, or none
             return self._feed_any(payload)
-        piece = said.delta
-        self._grow(said.index, "text", piece.text, len(piece.text))
-        self._grow(said.index, "thinking", piece.thinking, len(piece.thinking))
-        self._grow(said.index, _PARTIAL, piece.partial_json, len(piece.partial_json))
+        delta = event.delta
+        self._append_to_block(event.index, "text", delta.text, len(delta.text))
+        self._append_to_block(event.index, "thinking", delta.thinking, len(delta.thinking))
+        self._append_to_block(event.index, _PARTIAL, delta.partial_json, len(delta.partial_json))
 
     def build(self) -> Reply:
         nodes = self._blocks
@@ -115,11 +115,11 @@ class EventReader:
             self._truncated = True
             blocks = [_finished_block(node) for node in nodes if node.get("type") == "text"]
         complete = self._stop_reason is not None and not self._truncated
-        begun = self._begun or bool(blocks)
+        choices: tuple[Choice, ...] = ()
+        if self._started or blocks:
+            choices = (choice_from_blocks(blocks, self._stop_reason, complete=complete),)
         return Reply(
-            choices=(choice_from_blocks(blocks, self._stop_reason, complete=complete),)
-            if begun
-            else (),
+            choices=choices,
             usage=jsontext.encode(self._usage) if self._usage else None,
             model=self._model or None,
             error=self._error,
@@ -128,70 +128,70 @@ class EventReader:
 
     def _feed_any(self, payload: bytes) -> None:
         with suppress(*jsontext.UNREADABLE):  # relayed already; nothing to record
-            jsontext.read_leniently(self._take, payload)
+            jsontext.read_leniently(self._feed_event, payload)
 
-    def _take(self, payload: bytes) -> None:
+    def _feed_event(self, payload: bytes) -> None:
         """Raises UNREADABLE."""
         event = _read_event(payload)
         if event.type == "error" or (_is_present(event.error) and not event.type):
             self._error = True
         elif event.type == "message_start" and event.message is not None:
-            self._begun, self._model = True, event.message.model
-            self._count(event.message.usage)
+            self._started, self._model = True, event.message.model
+            self._update_usage(event.message.usage)
         elif event.type == "content_block_start":
-            self._open(event.index, self._read(event.content_block), len(payload))
+            self._open_block(event.index, self._read(event.content_block), len(payload))
         elif event.type == "content_block_delta":
-            self._extend(event.index, self._read(event.delta), len(payload))
+            self._apply_delta(event.index, self._read(event.delta), len(payload))
         elif event.type == "message_delta":
-            self._end(event)
+            self._finish(event)
 
-    def _end(self, event: _AnyEvent) -> None:
+    def _finish(self, event: _AnyEvent) -> None:
         ending = _message.decode(event.delta) if _is_present(event.delta) else _AnswerHead()
         self._stop_reason = ending.stop_reason or self._stop_reason
-        self._count(event.usage)
+        self._update_usage(event.usage)
 
-    def _count(self, usage: msgspec.Raw) -> None:
+    def _update_usage(self, usage: msgspec.Raw) -> None:
         """Update the usage; counts are of the whole answer so far, so later ones replace."""
-        said = self._read(usage)
-        self._usage |= {key: value for key, value in said.items() if value is not None}
+        counts = self._read(usage)
+        self._usage |= {key: value for key, value in counts.items() if value is not None}
 
     def _read(self, raw: msgspec.Raw) -> Json:
         """Decode an object; {} for anything else, or over the limits.  Raises UNREADABLE."""
         size = max_value_count(bytes(raw))
-        self._values -= min(size, MAX_VALUES)
-        if self._values < 0 or size > MAX_VALUES:
+        self._remaining_values -= min(size, MAX_VALUES)
+        if self._remaining_values < 0 or size > MAX_VALUES:
             self._truncated = True
             return {}
         value = jsontext.decode_shallow(bytes(raw))
         return value if isinstance(value, dict) else {}
 
-    def _open(self, index: int, block: Json, size: int) -> None:
+    def _open_block(self, index: int, block: Json, size: int) -> None:
         """Begin a block, which replaces the open ones at its index."""
-        if block and not self._is_again(index, block) and self._has_room(size):
-            self._at[index] = {}
-            self._begin(index, block)
+        if block and not self._is_open_already(index, block) and self._has_room(size):
+            self._open_blocks[index] = {}
+            self._append_block(index, block)
 
-    def _is_again(self, index: int, block: Json) -> bool:
+    def _is_open_already(self, index: int, block: Json) -> bool:
         """Whether this call is open there already; the API refuses duplicate ids."""
-        begun = self._at.get(index, {}).get(_kind(block), {})
-        return block.get("id") is not None and begun.get("id") == block["id"]
+        open_block = self._open_blocks.get(index, {}).get(_kind(block), {})
+        return block.get("id") is not None and open_block.get("id") == block["id"]
 
-    def _begin(self, index: int, block: Json) -> Node:
+    def _append_block(self, index: int, block: Json) -> Node:
         node = {key: _as_rope(key, value) for key, value in block.items()}
         self._blocks.append(node)
-        self._at.setdefault(index, {})[_kind(block)] = node
+        self._open_blocks.setdefault(index, {})[_kind(block)] = node
         return node
 
-    def _extend(self, index: int, delta: Json, size: int) -> None:
+    def _apply_delta(self, index: int, delta: Json, size: int) -> None:
         """Append a delta to a block of any kind; a citation is appended to the list of them."""
-        more = {key: value for key, value in delta.items() if key != "type"}
-        citation = more.pop("citation", None)
+        fields = {key: value for key, value in delta.items() if key != "type"}
+        citation = fields.pop("citation", None)
         if citation is not None:
-            more["citations"] = [citation]
-        for field, value in more.items():
-            self._grow(index, field, value, size)
+            fields["citations"] = [citation]
+        for field, value in fields.items():
+            self._append_to_block(index, field, value, size)
 
-    def _grow(self, index: int, field: str, value: object, size: int) -> None:
+    def _append_to_block(self, index: int, field: str, value: object, size: int) -> None:
         """Append a field's value to the open block of a matching kind.
 
         Some servers send a text delta at a call's index: a text or thinking without a matching
@@ -201,18 +201,19 @@ class EventReader:
         if not size:
             return
         kind = _KINDS.get(field, _OTHER)
-        nodes = self._at.get(index, {})
+        nodes = self._open_blocks.get(index, {})
         node = nodes.get(kind) if field == kind else nodes.get(kind, nodes.get(_OTHER))
-        begins = node is None and field == kind and isinstance(value, str)
-        if (begins or node is not None) and self._has_room(size):
-            merge_delta(
-                self._begin(index, {"type": kind}) if node is None else node, {field: value}
-            )
+        starts_block = field == kind and isinstance(value, str)
+        if (node is None and not starts_block) or not self._has_room(size):
+            return
+        if node is None:
+            node = self._append_block(index, {"type": kind})
+        merge_delta(node, {field: value})
 
     def _has_room(self, size: int) -> bool:
-        self._room -= size
-        self._truncated = self._truncated or self._room < 0
-        return self._room >= 0
+        self._remaining_bytes -= size
+        self._truncated = self._truncated or self._remaining_bytes < 0
+        return self._remaining_bytes >= 0
 
 
 def _read_event(payload: bytes) -> _AnyEvent:
@@ -235,8 +236,8 @@ def _is_present(raw: msgspec.Raw) -> bool:
 
 
 def _kind(block: Json) -> str:
-    said = block.get("type")
-    kind = "tool_use" if isinstance(said, str) and said.endswith("tool_use") else said
+    type = block.get("type")
+    kind = "tool_use" if isinstance(type, str) and type.endswith("tool_use") else type
     return kind if isinstance(kind, str) and kind in _KINDS.values() else _OTHER
 
 
@@ -248,8 +249,8 @@ def _as_rope(key: str, value: object) -> object:
 def _finished_block(node: Node) -> Json:
     """The block with its Ropes joined and its input parsed."""
     block = {key: join_ropes(value) for key, value in node.items()}
-    given = block.pop(_PARTIAL, None)
-    return {**block, "input": parse_input(given)} if isinstance(given, str) else block
+    input_json = block.pop(_PARTIAL, None)
+    return {**block, "input": parse_input(input_json)} if isinstance(input_json, str) else block
 
 
 class _TextBlock(msgspec.Struct):
@@ -271,33 +272,35 @@ _texts = msgspec.json.Decoder(list[_TextBlock])
 
 def read_answer(body: bytes) -> Reply | None:
     """Parse the JSON body of an answer; None if it is not an answer."""
-    heavy = may_have_many_values(body)
+    is_oversized = may_have_many_values(body)
     try:
-        if heavy:
-            return _answer_in(body, heavy=True)
-        return jsontext.read_leniently(partial(_answer_in, heavy=False), body)
+        if is_oversized:
+            return _answer_in(body, is_oversized=True)
+        return jsontext.read_leniently(partial(_answer_in, is_oversized=False), body)
     except jsontext.UNREADABLE:  # relayed as it is; nothing to record
-        return Reply(truncated=True) if heavy else None
+        return Reply(truncated=True) if is_oversized else None
 
 
-def _answer_in(body: bytes, *, heavy: bool) -> Reply | None:
+def _answer_in(body: bytes, *, is_oversized: bool) -> Reply | None:
     """Raises UNREADABLE."""
     answer = _read_plain(body)
     if not _is_present(answer.content):
         failed = answer.type == "error" or _is_present(answer.error)
         return Reply(error=True) if failed else None
     blocks = (
-        _texts_only(answer.content) if heavy else jsontext.decode_shallow(bytes(answer.content))
+        _texts_only(answer.content)
+        if is_oversized
+        else jsontext.decode_shallow(bytes(answer.content))
     )
     usage = jsontext.decode_shallow(bytes(answer.usage))
     if not isinstance(blocks, list):
         return None
-    said = [block for block in blocks if isinstance(block, dict)]
+    objects = [block for block in blocks if isinstance(block, dict)]
     return Reply(
-        choices=(choice_from_blocks(said, answer.stop_reason, complete=not heavy),),
+        choices=(choice_from_blocks(objects, answer.stop_reason, complete=not is_oversized),),
         usage=jsontext.encode(usage) if isinstance(usage, dict) else None,
         model=answer.model or None,
-        truncated=heavy,
+        truncated=is_oversized,
     )
 
 
@@ -324,26 +327,26 @@ def choice_from_blocks(
     blocks: Sequence[Json], stop_reason: str | None, *, complete: bool
 ) -> Choice:
     """The choice for an answer's blocks.  Of an incomplete one only the texts are sent back."""
-    kept = [block for block in blocks if not is_blank(block) and not _is_unsigned(block)]
-    thoughts = [block.get("thinking") for block in blocks if block.get("type") == "thinking"]
-    thought = "\n".join(text for text in thoughts if isinstance(text, str) and text)
-    made = partial(_choice, thought=thought, stop_reason=stop_reason, complete=complete)
-    choice = made(kept)
+    sendable = [block for block in blocks if not is_blank(block) and not _is_unsigned(block)]
+    thinking = [block.get("thinking") for block in blocks if block.get("type") == "thinking"]
+    reasoning = "\n".join(text for text in thinking if isinstance(text, str) and text)
+    make = partial(_choice, reasoning=reasoning, stop_reason=stop_reason, complete=complete)
+    choice = make(sendable)
     if choice.complete and not choice.blank:
-        body = with_native_blocks(choice.body, kept, MAX_INLINE_MEDIA_BYTES)
+        body = with_native_blocks(choice.body, sendable, MAX_INLINE_MEDIA_BYTES)
         return msgspec.structs.replace(choice, body=body)
-    texts = [block for block in kept if block.get("type") == "text"]
-    if choice.complete or len(texts) == len(kept):
+    texts = [block for block in sendable if block.get("type") == "text"]
+    if choice.complete or len(texts) == len(sendable):
         return choice
-    return msgspec.structs.replace(made(texts), wire=choice.wire or choice.body)
+    return msgspec.structs.replace(make(texts), wire=choice.wire or choice.body)
 
 
 def _choice(
-    blocks: Sequence[Json], *, thought: str, stop_reason: str | None, complete: bool
+    blocks: Sequence[Json], *, reasoning: str, stop_reason: str | None, complete: bool
 ) -> Choice:
     return make_choice(
         0,
-        {**chat_from_blocks("assistant", blocks), "reasoning_content": thought},
+        {**chat_from_blocks("assistant", blocks), "reasoning_content": reasoning},
         finish_reason=stop_reason,
         complete=complete,
     )

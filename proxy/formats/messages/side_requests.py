@@ -16,7 +16,7 @@ from proxy.errors import RawHeaders
 _CLASS = b"x-claude-code-request-class"
 _AGENT = b"x-claude-code-agent-id"
 
-_SYSTEM = re.compile(
+_SYSTEM_TEXT = re.compile(
     r"^Generate a concise, sentence-case title"
     r"|^Analyze if this message indicates a new conversation topic"
     r"|^Summarize this coding conversation in under"
@@ -29,10 +29,10 @@ _SYSTEM = re.compile(
 
 _SUMMARY = "Your task is to create a detailed summary of the conversation so far"
 
-_ASKED = re.compile(rf"\s*(\[SUGGESTION MODE:|{_SUMMARY})")
+_USER_TEXT_START = re.compile(rf"\s*(\[SUGGESTION MODE:|{_SUMMARY})")
 """User texts of requests for suggested replies, and for a summary of a too long conversation."""
 
-_ENDED = re.compile(
+_USER_TEXT_END = re.compile(
     rf"^CRITICAL: Respond with TEXT ONLY\. Do NOT call any tools\.$[\s\S]{{,2000}}?^{_SUMMARY}",
     re.MULTILINE,
 )
@@ -43,11 +43,14 @@ SCANNED_CHARACTERS = 16_384
 
 
 def is_side_request(request: ChatRequest, headers: RawHeaders) -> bool:
-    said = {name: value.strip().lower() for name, value in headers if name in (_CLASS, _AGENT)}
-    if _CLASS in said:
-        return said[_CLASS] != b"main"
-    if said.get(_AGENT) or request.max_output == 1:  # one token: a connection test
+    values = {name: value.strip().lower() for name, value in headers if name in (_CLASS, _AGENT)}
+    if _CLASS in values:
+        return values[_CLASS] != b"main"
+    if values.get(_AGENT) or request.max_output == 1:  # one token: a connection test
         return True
     text = request.last_user_text
-    asked = _ASKED.match(text[:SCANNED_CHARACTERS]) or _ENDED.search(text[-SCANNED_CHARACTERS:])
-    return bool(asked or _SYSTEM.search(request.system_text[:SCANNED_CHARACTERS]))
+    return bool(
+        _USER_TEXT_START.match(text[:SCANNED_CHARACTERS])
+        or _USER_TEXT_END.search(text[-SCANNED_CHARACTERS:])
+        or _SYSTEM_TEXT.search(request.system_text[:SCANNED_CHARACTERS])
+    )

@@ -35,18 +35,18 @@ def without_thinking(body: bytes) -> bytes | None:
     if not any(kind in body for kind in _BYTES):
         return None
     fields = jsontext.fields(body)
-    said = jsontext.items(fields["messages"])
-    begins = max((at for at, message in enumerate(said) if _is_user_text(message)), default=0)
-    kept = [*_without_any(said[:begins]), *said[begins:]]
-    if kept == said:
-        kept = _without_any(said)
-    if kept == said:
+    messages = jsontext.items(fields["messages"])
+    start = max((at for at, message in enumerate(messages) if _is_user_text(message)), default=0)
+    kept = [*_all_without_thinking(messages[:start]), *messages[start:]]
+    if kept == messages:
+        kept = _all_without_thinking(messages)
+    if kept == messages:
         return None
     return jsontext.join_fields({**fields, "messages": jsontext.join_items(kept)})
 
 
-def _without_any(said: Iterable[bytes]) -> list[bytes]:
-    return [message for each in said if (message := _without(each)) is not None]
+def _all_without_thinking(messages: Iterable[bytes]) -> list[bytes]:
+    return [raw for each in messages if (raw := _message_without_thinking(each)) is not None]
 
 
 def _is_user_text(message: bytes) -> bool:
@@ -59,7 +59,7 @@ def _is_user_text(message: bytes) -> bool:
     return not any(_kind(block) == "tool_result" for block in blocks)
 
 
-def _without(message: bytes) -> bytes | None:
+def _message_without_thinking(message: bytes) -> bytes | None:
     """The message without thinking; None if it has nothing else."""
     content = jsontext.fields(message).get("content", b"null")
     if not content.startswith(b"[") or not any(kind in content for kind in _BYTES):

@@ -37,12 +37,12 @@ def messages_of(pieces: Sequence[Piece], tail: str, *, separate: bool) -> list[b
     if any([part.raw is None for part in parts]):
         parts = _without_stale_blocks(with_valid_ids(parts))
         parts = [part for part in parts if part.raw is not None or part.blocks]
-    sent = [(part.role, _raw(part)) for part in parts]
+    raws = [(part.role, _raw(part)) for part in parts]
     at = max((at for at, part in enumerate(parts) if part.is_user_text), default=None)
     if tail and at is not None:
-        role, raw = sent[at]
-        sent[at] = role, with_block(_in_blocks(raw) if separate else raw, tail)
-    runs = groupby(sent, lambda each: each[0])
+        role, raw = raws[at]
+        raws[at] = role, with_block(_in_blocks(raw) if separate else raw, tail)
+    runs = groupby(raws, lambda each: each[0])
     return [message for role, run in runs for message in _joined(role, [raw for _, raw in run])]
 
 
@@ -51,34 +51,35 @@ def system_of(system: ChatMessage | None, head: str, *, separate: bool) -> bytes
     if system is None:
         return jsontext.encode(head)
     raw = _in_blocks(system.raw) if separate else system.raw
-    return jsontext.fields(with_block(raw, head, behind=True))["content"]
+    return jsontext.fields(with_block(raw, head, after=True))["content"]
 
 
 def _from_first_user(parts: list[Part]) -> list[Part]:
     """The parts without stored answers before the first user message, unless a client's tool
     results follow them."""
-    begins = next((at for at, part in enumerate(parts) if part.from_client or part.is_user_text), 0)
-    return parts if parts and parts[begins].is_result else parts[begins:]
+    start = next((at for at, part in enumerate(parts) if part.from_client or part.is_user_text), 0)
+    return parts if parts and parts[start].is_result else parts[start:]
 
 
 def _without_stale_blocks(parts: list[Part]) -> list[Part]:
     """Remove stored thinking and unanswered server calls from before the current tool loop."""
-    begins = _loop_start(parts)
+    loop_start = _loop_start(parts)
     unanswered = _unanswered_server_uses(parts)
     return [
-        _without_stale(part, unanswered) if at < begins else part for at, part in enumerate(parts)
+        _without_stale(part, unanswered) if at < loop_start else part
+        for at, part in enumerate(parts)
     ]
 
 
 def _loop_start(parts: Sequence[Part]) -> int:
     """The index of the first part of the last user message without tool results."""
-    found = at = 0
+    start = index = 0
     for role, run in groupby(parts, lambda part: part.role):
         group = list(run)
         if role == USER and not any(part.is_result for part in group):
-            found = at
-        at += len(group)
-    return found
+            start = index
+        index += len(group)
+    return start
 
 
 def _unanswered_server_uses(parts: Sequence[Part]) -> set[str]:
@@ -87,8 +88,9 @@ def _unanswered_server_uses(parts: Sequence[Part]) -> set[str]:
     uses = {str(block.get("id")) for block in blocks if _is_server_use(block)}
     if not uses:
         return uses
-    own = (found for part in parts if part.raw for found in _RESULT_ID.findall(part.raw))
-    return uses - {str(block.get("tool_use_id")) for block in blocks} - set(map(bytes.decode, own))
+    by_client = (id for part in parts if part.raw for id in _RESULT_ID.findall(part.raw))
+    answered = {str(block.get("tool_use_id")) for block in blocks}
+    return uses - answered - set(map(bytes.decode, by_client))
 
 
 def _is_server_use(block: Json) -> bool:

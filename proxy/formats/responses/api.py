@@ -21,15 +21,11 @@ class Responses:
     """See Format.  ``records`` is False for requests that only count tokens."""
 
     api = API
-    signed = True
-    tools = False
+    has_signed_content = True
+    supports_tools = False
 
     def __init__(self, *, records: bool = True) -> None:
-        self._records = records
-
-    @property
-    def records(self) -> bool:
-        return self._records
+        self.records = records
 
     def is_side_request(self, request: ChatRequest, headers: RawHeaders) -> bool:
         return is_side_request(request, headers)
@@ -38,7 +34,7 @@ class Responses:
         return read_request(body, max_inline_media_bytes)
 
     def write(self, request: ChatRequest, addition: Addition) -> bytes:
-        return with_addition(request, addition, stores=self._records)
+        return with_addition(request, addition, stores=self.records)
 
     def with_cache_marks(self, body: bytes, model: str | None, key: str) -> bytes:
         return marked_body(body, model, key)
@@ -46,12 +42,12 @@ class Responses:
     def without_signed(self, body: bytes, status: int, error: bytes) -> bytes | None:
         return without_reasoning(body) if refuses_reasoning(status, error) else None
 
-    def named_part(self, part: bytes) -> str:
+    def part_id(self, part: bytes) -> str:
         item = read_item(part)
         return item.id if item is not None else ""
 
     def expand(self, body: bytes, parts: Mapping[str, bytes], *, detach: bool) -> bytes:
-        """See Referring."""
+        """See ReferringFormat."""
         return expand_references(body, parts, detach=detach)
 
     def read_reply(self, body: bytes) -> Reply | None:

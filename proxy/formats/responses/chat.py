@@ -34,7 +34,7 @@ _SILENT_KINDS = (
     *(REASONING, REFERENCE, *_COMPACTIONS, "compaction_trigger"),
     *("additional_tools", "configuration_update", "mcp_list_tools", "program", "program_output"),
 )
-"""Items that have no form in a chat message; but see ``_compaction_text``."""
+"""Items that chat completions cannot express; but see ``_compaction_text``."""
 
 _ENVELOPE = ("type", "id", "call_id", "status", "created_by", "approval_request_id")
 """Fields of a call or an output that are not its content."""
@@ -68,23 +68,23 @@ def items_from_chat(message: Mapping[str, object], kinds: Mapping[str, str]) -> 
     return [jsontext.encode(value) for value in _item_values(message, kinds)]
 
 
-def is_lossless(group: Sequence[ResponseItem], said: Mapping[str, object]) -> bool:
+def is_lossless(group: Sequence[ResponseItem], message: Mapping[str, object]) -> bool:
     """Whether the items can be restored from their chat message, apart from clients' own ids."""
     first = group[0]
-    model = first.answers is None and not first.is_client_message
-    if model and any(item.id for item in group):  # as in every upstream's answer
+    is_answer = first.answers is None and not first.is_client_message
+    if is_answer and any(item.id for item in group):  # as in every upstream's answer
         return False
     kinds = {item.call: item.kind for item in group if item.call is not None}
     if first.answers is not None:  # the output's type follows from its call's
         kinds = {first.answers: first.kind.removesuffix("_output")}
-    back = list(_item_values(said, kinds))
-    return list(map(_comparable, back)) == [
-        _comparable(value if model else {k: v for k, v in value.items() if k != "id"})
+    restored = list(_item_values(message, kinds))
+    return list(map(_comparable, restored)) == [
+        _comparable(value if is_answer else {k: v for k, v in value.items() if k != "id"})
         for value in map(value_of, group)
     ]
 
 
-def sendable(
+def sendable_items(
     group: Sequence[ResponseItem], limit: int, *, stored: bool = True
 ) -> list[ResponseItem]:
     """The items that can be recorded and sent again: without media over ``limit`` characters.
@@ -93,13 +93,13 @@ def sendable(
     answer is not ``stored`` upstream, reasoning without its content is left out too.
     """
     kept: list[ResponseItem] = []
-    follows = False
+    next_is_kept = False
     for item in reversed(group):
         if item.kind == REASONING:
-            follows = follows and (stored or _has_content(value_of(item)))
+            next_is_kept = next_is_kept and (stored or _has_content(value_of(item)))
         else:
-            follows = _has_small_media(item, limit)
-        if follows:
+            next_is_kept = _has_small_media(item, limit)
+        if next_is_kept:
             kept.append(item)
     return kept[::-1]
 
@@ -117,15 +117,15 @@ def sent_parts(group: Sequence[ResponseItem], sent: Sequence[ResponseItem]) -> l
 def _without_orphaned_ids(
     group: Sequence[ResponseItem], sent: Sequence[ResponseItem]
 ) -> Iterator[bytes]:
-    left, lost = iter(sent), False
-    awaited = next(left, None)
+    remaining, lost_reasoning = iter(sent), False
+    next_sent = next(remaining, None)
     for item in group:
-        if item is not awaited:
-            lost = lost or item.kind == REASONING
+        if item is not next_sent:
+            lost_reasoning = lost_reasoning or item.kind == REASONING
             continue
-        awaited = next(left, None)
-        lost = lost and item.kind != REASONING
-        yield without_id(item) if lost else item.raw
+        next_sent = next(remaining, None)
+        lost_reasoning = lost_reasoning and item.kind != REASONING
+        yield without_id(item) if lost_reasoning else item.raw
 
 
 def without_id(item: ResponseItem) -> bytes:
@@ -133,15 +133,15 @@ def without_id(item: ResponseItem) -> bytes:
     if item.kind not in ID_OPTIONAL:
         return item.raw
     try:
-        known = jsontext.fields(item.raw)
+        fields = jsontext.fields(item.raw)
     except jsontext.UNREADABLE:  # an upstream's, with invalid UTF-8: sent as received
         return item.raw
-    return jsontext.join_fields({key: raw for key, raw in known.items() if key != "id"})
+    return jsontext.join_fields({key: raw for key, raw in fields.items() if key != "id"})
 
 
-def _has_content(thought: Mapping[str, object]) -> bool:
+def _has_content(reasoning: Mapping[str, object]) -> bool:
     """Whether a reasoning item has its content, encrypted or plain, and not only an id."""
-    return bool(thought.get(ENCRYPTED) or thought.get("content"))
+    return bool(reasoning.get(ENCRYPTED) or reasoning.get("content"))
 
 
 def _has_small_media(item: ResponseItem, limit: int) -> bool:
@@ -173,14 +173,14 @@ def _assistant_message(group: Sequence[ResponseItem]) -> Value:
     refusal = "\n".join(text for content in contents for text in refusals_of(content))
     answered = {item.answers for item in group}
     calls = [_call(i, v) for i, v in values if i.call is not None and i.call not in answered]
-    said: Value = {"role": "assistant", "content": text or None}
+    message: Value = {"role": "assistant", "content": text or None}
     if refusal:
-        said["refusal"] = refusal
+        message["refusal"] = refusal
     if calls:
-        said["tool_calls"] = calls
+        message["tool_calls"] = calls
     if not (text or refusal or calls):
-        said["content"] = _actions_text(group) or _compaction_text(values)
-    return said
+        message["content"] = _actions_text(group) or _compaction_text(values)
+    return message
 
 
 def _actions_text(group: Sequence[ResponseItem]) -> str:
@@ -195,17 +195,20 @@ def actions_in(group: Sequence[ResponseItem]) -> list[ResponseItem]:
 
 def _compaction_text(values: Iterable[tuple[ResponseItem, Value]]) -> str:
     """The text in place of a compaction, with its hash, so that it equals no other."""
-    found = ((i.kind, _string(v, ENCRYPTED)) for i, v in values if i.kind in _COMPACTIONS)
-    return " ".join(placeholder(k, jsontext.well_formed(said).encode()) for k, said in found)
+    return " ".join(
+        placeholder(item.kind, jsontext.text_in(value.get(ENCRYPTED)).encode())
+        for item, value in values
+        if item.kind in _COMPACTIONS
+    )
 
 
 def _call(item: ResponseItem, value: Mapping[str, object]) -> Value:
     if item.kind in _CHAT_CALL_FIELDS:
-        kind, given = _CHAT_CALL_FIELDS[item.kind]
-        said: Value = {key: _string(value, key) for key in ("name", given)}
-        return {"id": item.call, "type": kind, kind: said}
-    said = {key: each for key, each in value.items() if key not in _ENVELOPE}
-    function = {"name": item.kind, "arguments": jsontext.encode(said).decode()}
+        kind, input_field = _CHAT_CALL_FIELDS[item.kind]
+        call: Value = {key: _string(value, key) for key in ("name", input_field)}
+        return {"id": item.call, "type": kind, kind: call}
+    fields = {key: each for key, each in value.items() if key not in _ENVELOPE}
+    function = {"name": item.kind, "arguments": jsontext.encode(fields).decode()}
     return {"id": item.call, "type": "function", "function": function}
 
 
@@ -216,8 +219,8 @@ def _output_content(value: Mapping[str, object]) -> object:
         return output
     if isinstance(output, list) and output and all(map(is_text, output)):
         return chat_content(output)
-    said = {key: each for key, each in value.items() if key not in _ENVELOPE}
-    rest = output if set(said) == {"output"} else said
+    fields = {key: each for key, each in value.items() if key not in _ENVELOPE}
+    rest = output if set(fields) == {"output"} else fields
     return jsontext.encode(rest).decode()
 
 
@@ -249,57 +252,55 @@ def _model_items(message: Mapping[str, object]) -> Iterator[Value]:
     if refusals:
         parts = [{"type": "refusal", "refusal": each} for each in refusals]
         yield {"type": MESSAGE, "role": "assistant", "content": parts}
-    calls = message.get("tool_calls")
-    for call in calls if isinstance(calls, list) else []:
-        if isinstance(call, dict):
-            yield _call_item(call)
+    for call in jsontext.objects_in(message.get("tool_calls")):
+        yield _call_item(call)
     legacy = message.get("function_call")
     if isinstance(legacy, dict):
         yield _call_item({"id": legacy_id(legacy.get("name")), "function": legacy})
 
 
 def _call_item(call: Mapping[str, object]) -> Value:
-    item = CUSTOM if isinstance(call.get("custom"), dict) else FUNCTION
-    kind, given = _CHAT_CALL_FIELDS[item]
-    called = call.get(kind)
-    known = called if isinstance(called, dict) else {}
-    said = {key: _string(known, key) for key in ("name", given)}
-    return {"type": item, "call_id": call.get("id") or "", **said}
+    item_kind = CUSTOM if isinstance(call.get("custom"), dict) else FUNCTION
+    kind, input_field = _CHAT_CALL_FIELDS[item_kind]
+    function = call.get(kind)
+    known = function if isinstance(function, dict) else {}
+    fields = {key: _string(known, key) for key in ("name", input_field)}
+    return {"type": item_kind, "call_id": call.get("id") or "", **fields}
 
 
 def _comparable(value: Mapping[str, object]) -> Value:
     """The item in a form that is equal for equivalent items: without null fields, the status
     "completed" and the type "message", and with content as parts."""
-    said = {
+    fields = {
         key: each
         for key, each in value.items()
         if each not in (None, []) and not (key == "status" and each == "completed")
     }
-    if said.get("type") == MESSAGE:
-        del said["type"]
+    if fields.get("type") == MESSAGE:
+        del fields["type"]
     for key in ("content", "output"):
-        parts = said.get(key)
-        if isinstance(parts, str) and (key == "output" or said.get("role") != "assistant"):
+        parts = fields.get(key)
+        if isinstance(parts, str) and (key == "output" or fields.get("role") != "assistant"):
             parts = [{"type": "input_text", "text": parts}]
         if isinstance(parts, list):
-            said[key] = [_comparable_part(part, said.get("role")) for part in parts]
-    parts = said.get("content")
-    if said.get("role") == "assistant" and isinstance(parts, list) and len(parts) == 1:
-        said["content"] = parts[0]
-    return said
+            fields[key] = [_comparable_part(part, fields.get("role")) for part in parts]
+    parts = fields.get("content")
+    if fields.get("role") == "assistant" and isinstance(parts, list) and len(parts) == 1:
+        fields["content"] = parts[0]
+    return fields
 
 
 def _comparable_part(part: object, role: object) -> object:
     if not isinstance(part, dict):
         return part
-    said = {key: each for key, each in part.items() if each not in (None, [])}
-    if said.get("detail") == "auto":
-        del said["detail"]
-    if role == "assistant" and said.keys() == {"type", "text"}:
-        return said["text"]
-    return said
+    fields = {key: each for key, each in part.items() if each not in (None, [])}
+    if fields.get("detail") == "auto":
+        del fields["detail"]
+    if role == "assistant" and fields.keys() == {"type", "text"}:
+        return fields["text"]
+    return fields
 
 
 def _string(value: Mapping[str, object], key: str) -> str:
-    said = value.get(key)
-    return said if isinstance(said, str) else ""
+    text = value.get(key)
+    return text if isinstance(text, str) else ""

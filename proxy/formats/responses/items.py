@@ -125,12 +125,11 @@ def read_items(raws: Iterable[bytes]) -> list[ResponseItem] | None:
 def group_by_message(items: Sequence[ResponseItem]) -> list[list[ResponseItem]]:
     """Group items into messages: adjacent items of the model are one, each other item is one."""
     groups: list[list[ResponseItem]] = []
-    open_calls: set[str] | None = (
-        None  # calls of the model's current message, None if there is none
-    )
+    # The calls of the model's current message; None if there is none.
+    open_calls: set[str] | None = None
     for item in items:
-        own = item.answers is not None and not (open_calls and _is_server_output(item, open_calls))
-        if item.is_client_message or own:
+        by_server = open_calls is not None and _is_server_output(item, open_calls)
+        if item.is_client_message or (item.answers is not None and not by_server):
             groups.append([item])
             open_calls = None
             continue
@@ -152,10 +151,10 @@ def split_answers(group: Sequence[ResponseItem]) -> list[list[ResponseItem]]:
     return joined_answers.split_answers(group, lambda item: item.kind == MESSAGE, _may_begin)
 
 
-def _may_begin(item: ResponseItem, before: ResponseItem) -> bool:
+def _may_begin(item: ResponseItem, previous: ResponseItem) -> bool:
     if item.answers is not None:
         return False
-    return item.kind in (MESSAGE, REASONING) or before.kind == MESSAGE
+    return item.kind in (MESSAGE, REASONING) or previous.kind == MESSAGE
 
 
 def output_kind(call: str) -> str:
@@ -190,7 +189,7 @@ def _call_ids(kind: str, head: _Head) -> tuple[str | None, str | None]:
         return text_in(head.call_id), None
     by_id = kind == _LOCAL_SHELL_OUTPUT and head.call_id is None
     answered = head.id if by_id else head.call_id
-    answering = kind.endswith("_call_output") or kind in _OUTPUTS.values()
-    if kind in map(output_kind, CHAT_CALLS) or (answering and isinstance(answered, str)):
+    is_output = kind.endswith("_call_output") or kind in _OUTPUTS.values()
+    if kind in map(output_kind, CHAT_CALLS) or (is_output and isinstance(answered, str)):
         return None, text_in(answered)
     return None, None

@@ -24,7 +24,7 @@ def _kind(raw: bytes) -> MessageKind:
         return "result"
     if item.role in SYSTEM_ROLES:
         return "system"
-    return "asked" if item.role == "user" else "other"
+    return "question" if item.role == "user" else "other"
 
 
 def _add_mark(raw: bytes, mark: CacheMark) -> bytes | None:

@@ -27,5 +27,5 @@ class ResponseId(NamedTuple):
 
 def parse_response_id(name: object) -> ResponseId | None:
     """Parse an id; None if it is not one of the proxy's."""
-    found = _ANSWER.fullmatch(name) if isinstance(name, str) else None
-    return ResponseId(found[1], EXCHANGE + found[2]) if found else None
+    match = _ANSWER.fullmatch(name) if isinstance(name, str) else None
+    return ResponseId(match[1], EXCHANGE + match[2]) if match else None

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from proxy.chat.jsontext import objects_in
+
 Part = dict[str, object]
 
 _TEXTS = ("input_text", "output_text", "text")
 
 
 def chat_content(content: object) -> object:
-    """The chat content for that of a user's or system message, or of an output.
+    """Convert the content of a user's or system message, or of an output, to chat content.
 
-    A single text is a string.
+    A single text becomes a string.
     """
     if not isinstance(content, list):
         return content
@@ -26,7 +28,7 @@ def chat_content(content: object) -> object:
 
 
 def item_content(content: object) -> object:
-    """The content of an item for a chat message's."""
+    """Convert a chat message's content to that of an item."""
     if not isinstance(content, list):
         return "" if content is None else content
     return [_item_part(part) for part in content]
@@ -43,8 +45,8 @@ def texts_of(content: object) -> Iterable[str]:
 
 
 def refusals_of(content: object) -> Iterable[str]:
-    for part in content if isinstance(content, list) else []:
-        refusal = part.get("refusal") if isinstance(part, dict) else None
+    for part in objects_in(content):
+        refusal = part.get("refusal")
         if isinstance(refusal, str):
             yield refusal
 
@@ -62,11 +64,11 @@ def _chat_part(part: object) -> Part:
     if kind == "input_image" and isinstance(part.get("image_url"), str):
         return {"type": "image_url", "image_url": _image(part)}
     if kind == "input_file" and not part.get("file_url"):
-        known = {key: part[key] for key in ("file_id", "filename", "file_data") if part.get(key)}
-        return {"type": "file", "file": known}
+        file = {key: part[key] for key in ("file_id", "filename", "file_data") if part.get(key)}
+        return {"type": "file", "file": file}
     if kind in ("input_image", "input_file"):
-        where = part.get("file_url") or part.get("file_id") or ""
-        return _text(f"[{kind.removeprefix('input_')} {where}]")
+        reference = part.get("file_url") or part.get("file_id") or ""
+        return _text(f"[{kind.removeprefix('input_')} {reference}]")
     if (
         isinstance(kind, str) and kind in part
     ):  # a chat content part, which some servers accept as well
@@ -90,8 +92,8 @@ def _item_part(part: object) -> object:
         return {"type": "input_text", "text": part.get("text") or ""}
     if kind == "image_url":
         image = inner if isinstance(inner, dict) else {"url": inner}
-        said: Part = {"type": "input_image", "image_url": image.get("url")}
-        return {**said, "detail": image.get("detail") or "auto"}
+        image_part: Part = {"type": "input_image", "image_url": image.get("url")}
+        return {**image_part, "detail": image.get("detail") or "auto"}
     if kind == "file" and isinstance(inner, dict):
         return {"type": "input_file", **inner}
     return part

@@ -30,7 +30,7 @@ from proxy.chat.request import (
 from proxy.errors import RawHeaders
 from proxy.formats.joined_answers import candidate_messages
 from proxy.formats.native import with_native
-from proxy.formats.responses.chat import chat_from_items, is_lossless, sendable, sent_parts
+from proxy.formats.responses.chat import chat_from_items, is_lossless, sendable_items, sent_parts
 from proxy.formats.responses.items import (
     API,
     REFERENCE,
@@ -63,10 +63,10 @@ TURN = "turn"
 
 def read_request(body: bytes, max_inline_media_bytes: int) -> ChatRequest | UnreadReason:
     """Parse a body; returns why if it cannot be read.  Slow for large ones: use a thread."""
-    found = read_fields(body, INPUT, _input_items, (PREVIOUS, CONVERSATION, PROMPT))
-    if not isinstance(found, tuple):
-        return found
-    fields, raws = found
+    result = read_fields(body, INPUT, _input_items, (PREVIOUS, CONVERSATION, PROMPT))
+    if not isinstance(result, tuple):
+        return result
+    fields, raws = result
     items = read_items(raws)
     if items is None:
         return "invalid_body"
@@ -117,34 +117,34 @@ def message_of(group: Sequence[ResponseItem], max_inline_media_bytes: int) -> Ch
     """The chat message for a group of items; its ``raw`` is their JSON, separated by commas."""
     if len(group) == 1 and is_plain_text(group[0].raw):
         return _read(group[0].raw, max_inline_media_bytes)
-    said = chat_from_items(group)
-    plain = jsontext.encode(said)
+    chat = chat_from_items(group)
+    plain = jsontext.encode(chat)
     message = _read(plain, max_inline_media_bytes)
-    kept, media_in_text = message.chat_json or plain, False
-    if message.chat_json is None and not is_lossless(group, said):
-        kept = _with_items(plain, group, max_inline_media_bytes)
+    chat_json, media_in_text = message.chat_json or plain, False
+    if message.chat_json is None and not is_lossless(group, chat):
+        chat_json = _with_items(plain, group, max_inline_media_bytes)
         media_in_text = message.answers is not None and _DATA_URL in plain
     raw = b",".join(item.raw for item in group)
-    return replace(message, raw=raw, chat_json=kept, media_in_text=media_in_text)
+    return replace(message, raw=raw, chat_json=chat_json, media_in_text=media_in_text)
 
 
 def _read(message: bytes, max_inline_media_bytes: int) -> ChatMessage:
-    found = read_message(message, max_inline_media_bytes)
-    assert found is not None  # it is an object
-    return found
+    parsed = read_message(message, max_inline_media_bytes)
+    assert parsed is not None  # it is an object
+    return parsed
 
 
-def _with_items(said: bytes, group: Sequence[ResponseItem], limit: int) -> bytes:
-    """The chat message with its items as native form, except those that are not ``sendable``."""
-    parts = sent_parts(group, sendable(group, limit))
-    return with_native(said, API, parts) if parts else said
+def _with_items(chat_json: bytes, group: Sequence[ResponseItem], limit: int) -> bytes:
+    """The chat message with its ``sendable_items`` as native form."""
+    parts = sent_parts(group, sendable_items(group, limit))
+    return with_native(chat_json, API, parts) if parts else chat_json
 
 
-def _input_items(listed: bytes) -> list[bytes]:
+def _input_items(raw: bytes) -> list[bytes]:
     """The items of an input; a string is a user message.  Raises UNREADABLE."""
-    if listed.startswith(b'"'):
-        return [b'{"role":"user","content":' + listed + b"}"]
-    return jsontext.items(listed)
+    if raw.startswith(b'"'):
+        return [b'{"role":"user","content":' + raw + b"}"]
+    return jsontext.items(raw)
 
 
 def _request(
@@ -169,10 +169,10 @@ def _request(
 def state_of(fields: dict[str, bytes], references: tuple[str, ...] = ()) -> State:
     """The state that a request's fields refer to; ``references`` are the ids in its input."""
     previous, conversation = field_of(fields, PREVIOUS), field_of(fields, CONVERSATION)
-    elsewhere = previous is not None or conversation is not None
+    has_stored_state = previous is not None or conversation is not None
     return State(
-        kept_upstream=elsewhere,
-        extends_instructions=elsewhere,
+        kept_upstream=has_stored_state,
+        extends_instructions=has_stored_state,
         previous=previous if isinstance(previous, str) else None,
         references=references,
         conversation=conversation_id(conversation),
@@ -182,14 +182,14 @@ def state_of(fields: dict[str, bytes], references: tuple[str, ...] = ()) -> Stat
     )
 
 
-def conversation_id(said: object) -> str | None:
+def conversation_id(value: object) -> str | None:
     """The id in a request's ``conversation``: a string, or an object with an ``id``.
 
     "" for any other value, None without one.
     """
-    if said is None or isinstance(said, str):
-        return said
-    id = said.get("id") if isinstance(said, dict) else None
+    if value is None or isinstance(value, str):
+        return value
+    id = value.get("id") if isinstance(value, dict) else None
     return id if isinstance(id, str) else ""
 
 
@@ -200,13 +200,13 @@ def is_side_request(request: ChatRequest, headers: RawHeaders) -> bool:
         return True
     metadata = _client_metadata(request.fields)
     inner = metadata.get(TURN_METADATA.decode())
-    packed = inner.encode() if isinstance(inner, str) else fields.get(TURN_METADATA, b"null")
-    return _is_side_work(metadata) or _is_side_work(field_of({"": packed}, ""))
+    turn = inner.encode() if isinstance(inner, str) else fields.get(TURN_METADATA, b"null")
+    return _is_side_work(metadata) or _is_side_work(field_of({"": turn}, ""))
 
 
 def _client_metadata(fields: dict[str, bytes]) -> dict[str, object]:
-    found = field_of(fields, "client_metadata")
-    return found if isinstance(found, dict) else {}
+    metadata = field_of(fields, "client_metadata")
+    return metadata if isinstance(metadata, dict) else {}
 
 
 def _is_side_work(metadata: object) -> bool:

@@ -27,7 +27,7 @@ _REFUSED = re.compile(
     rb"|encrypted content .{0,4096}could not be",
     re.IGNORECASE | re.DOTALL,
 )
-_THOUGHTS = f"{PREFIXES[REASONING]}_"
+_REASONING_PREFIX = f"{PREFIXES[REASONING]}_"
 
 
 def refuses_reasoning(status: int, error: bytes) -> bool:
@@ -41,21 +41,21 @@ def without_reasoning(body: bytes) -> bytes | None:
     those.  None if neither changes anything, or nothing would be left.
     """
     fields = jsontext.fields(body)
-    listed = fields.get(INPUT, b"")
-    items = read_items(jsontext.items(listed)) if listed.startswith(b"[") else None
+    raw_items = fields.get(INPUT, b"")
+    items = read_items(jsontext.items(raw_items)) if raw_items.startswith(b"[") else None
     if not items:
         return None
     if any(map(_is_reasoning, items)):
-        kept = [raw for group in group_by_message(items) for raw in _without_reasoning(group)]
+        kept = [raw for group in group_by_message(items) for raw in _group_without_reasoning(group)]
     else:
-        bound = {item.call for item in items if _needs_reasoning(item)} - {None}
-        kept = [i.raw for i in items if not (_needs_reasoning(i) or i.answers in bound)]
+        removed_calls = {item.call for item in items if _needs_reasoning(item)} - {None}
+        kept = [i.raw for i in items if not (_needs_reasoning(i) or i.answers in removed_calls)]
     if len(kept) in (0, len(items)):
         return None
     return jsontext.join_fields({**fields, INPUT: jsontext.join_items(kept)})
 
 
-def _without_reasoning(group: Sequence[ResponseItem]) -> Iterator[bytes]:
+def _group_without_reasoning(group: Sequence[ResponseItem]) -> Iterator[bytes]:
     if not any(map(_is_reasoning, group)):
         yield from (item.raw for item in group)
         return
@@ -73,4 +73,5 @@ def _needs_reasoning(item: ResponseItem) -> bool:
 
 
 def _is_reasoning(item: ResponseItem) -> bool:
-    return item.kind == REASONING or (item.kind == REFERENCE and item.id.startswith(_THOUGHTS))
+    is_reference = item.kind == REFERENCE and item.id.startswith(_REASONING_PREFIX)
+    return is_reference or item.kind == REASONING

@@ -15,7 +15,7 @@ from itertools import chain, compress
 
 from proxy.chat import jsontext
 from proxy.chat.message import ChatMessage, Piece
-from proxy.formats.responses.chat import chat_from_items, sendable, value_of
+from proxy.formats.responses.chat import chat_from_items, sendable_items, value_of
 from proxy.formats.responses.items import MESSAGE, ResponseItem, read_items
 
 _ID = re.compile(rb'"id"\s*:\s*"([^"]+)"')
@@ -40,13 +40,15 @@ def _may_repeat(sent: Sequence[list[bytes]]) -> bool:
 
 
 def _stored_flags(messages: Sequence[Piece], items: Sequence[Items]) -> list[bool]:
-    """Whether each message is a stored one, except those that a client had sent in the model's
-    name: they directly follow an answer."""
-    model = [bool(each) and _is_model_item(each[0]) for each in items]
-    behind = [False, *model]
+    """Whether each message is a stored one.
+
+    A stored message of the model that directly follows another one counts as the client's, which
+    had sent it in the model's name.
+    """
+    from_model = [bool(each) and _is_model_item(each[0]) for each in items]
     return [
-        not isinstance(piece, ChatMessage) and not (own and before)
-        for piece, own, before in zip(messages, model, behind, strict=False)
+        not isinstance(piece, ChatMessage) and not (own and previous)
+        for piece, own, previous in zip(messages, from_model, [False, *from_model], strict=False)
     ]
 
 
@@ -55,18 +57,18 @@ def _is_model_item(item: ResponseItem) -> bool:
 
 
 def _resent_ids(items: Sequence[Items], stored: Sequence[bool]) -> set[str]:
-    """The ids that exactly one stored item has, and among the client's only equal items."""
-    kept = [item for item in chain(*compress(items, stored)) if item.id]
-    times = Counter(item.id for item in kept)
-    own = defaultdict[str, set[bytes]](set)
+    """The ids that exactly one stored item has, and of the client's items only equal ones."""
+    stored_items = [item for item in chain(*compress(items, stored)) if item.id]
+    counts = Counter(item.id for item in stored_items)
+    client_items = defaultdict[str, set[bytes]](set)
     for item in chain(*compress(items, [not x for x in stored])):
-        if item.id in times:
-            own[item.id].add(_fingerprint(item))
+        if item.id in counts:
+            client_items[item.id].add(_fingerprint(item))
     return {
         item.id
-        for item in kept
-        if times[item.id] == 1 and not item.is_client_message
-        if item.id in own and own[item.id] == {_fingerprint(item)}
+        for item in stored_items
+        if counts[item.id] == 1 and not item.is_client_message
+        if item.id in client_items and client_items[item.id] == {_fingerprint(item)}
     }
 
 
@@ -80,15 +82,15 @@ def _fingerprint(item: ResponseItem) -> bytes:
 
 def _answered_ids(items: Sequence[Items], stored: Sequence[bool]) -> set[str]:
     """The ids of the stored calls that the client's outputs answer."""
-    found = set[str]()
-    asking: dict[str, str] = {}  # item ids by call ids, "" for the client's own calls
-    for each, kept in zip(items, stored, strict=True):
+    answered = set[str]()
+    item_ids: dict[str, str] = {}  # item ids by call ids, "" for the client's own calls
+    for each, is_stored in zip(items, stored, strict=True):
         for item in each:
             if item.call is not None:
-                asking[item.call] = item.id if kept else ""
-            if item.answers is not None and not kept:
-                found.add(asking.get(item.answers, ""))
-    return found
+                item_ids[item.call] = item.id if is_stored else ""
+            if item.answers is not None and not is_stored:
+                answered.add(item_ids.get(item.answers, ""))
+    return answered
 
 
 def _without_items(
@@ -98,14 +100,16 @@ def _without_items(
     stored: Sequence[bool],
 ) -> Iterator[list[bytes]]:
     """Remove items with their outputs, and the reasoning that led to them."""
-    gone = set[str]()  # ids of removed calls
-    for raws, each, kept in zip(sent, items, stored, strict=True):
-        left = []
+    removed_calls = set[str]()
+    for raws, each, is_stored in zip(sent, items, stored, strict=True):
+        remaining = []
         for item in each:
-            taken = kept and item.id in resent
+            is_removed = is_stored and item.id in resent
             if item.call is not None:
-                (gone.add if taken else gone.discard)(item.call)
-            if not taken and not (kept and item.answers in gone):
-                left.append(item)
-        whole = len(left) == len(each)
-        yield raws if whole else [item.raw for item in sendable(left, sys.maxsize)]
+                (removed_calls.add if is_removed else removed_calls.discard)(item.call)
+            if not is_removed and not (is_stored and item.answers in removed_calls):
+                remaining.append(item)
+        if len(remaining) == len(each):
+            yield raws
+        else:
+            yield [item.raw for item in sendable_items(remaining, sys.maxsize)]

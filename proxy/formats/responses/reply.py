@@ -19,7 +19,7 @@ from proxy.formats.native import OMITTED, AnswerId, with_native
 from proxy.formats.responses.chat import (
     actions_in,
     chat_from_items,
-    sendable,
+    sendable_items,
     sent_parts,
     value_of,
     without_id,
@@ -62,17 +62,17 @@ class Response(msgspec.Struct):
     @property
     def pending_id(self) -> str | None:
         """The id by which a background response will be fetched; None if it is no pending one."""
-        made = self.background is not True or self.status not in _PENDING
-        return None if made or not isinstance(self.id, str) else self.id[:MAX_NAME]
+        is_finished = self.background is not True or self.status not in _PENDING
+        return None if is_finished or not isinstance(self.id, str) else self.id[:MAX_NAME]
 
     @property
     def items(self) -> list[ResponseItem]:
         """Its output; unreadable items are left out."""
         try:
-            found = map(read_item, jsontext.items(bytes(self.output)))
+            parsed = map(read_item, jsontext.items(bytes(self.output)))
         except jsontext.UNREADABLE:
             return []
-        return [item for item in found if item is not None]
+        return [item for item in parsed if item is not None]
 
     @property
     def failed(self) -> bool:
@@ -170,55 +170,58 @@ def _choice(
     Of an answer that ended, even at a limit, later requests send back the finished items; of one
     that was cut off, only the text.
     """
-    came, answer = _chat_choice(response, items, truncated=truncated), response.answer_id
-    kept = [item.raw for item in sendable(items, MAX_INLINE_MEDIA_BYTES)]
-    whole = partial(with_native, came.wire or came.body, API, kept, answer, frame)
-    if not came.complete:
+    received, answer = _chat_choice(response, items, truncated=truncated), response.answer_id
+    kept = [item.raw for item in sendable_items(items, MAX_INLINE_MEDIA_BYTES)]
+    wire = partial(with_native, received.wire or received.body, API, kept, answer, frame)
+    if not received.complete:
         # No items are sent back, but clients may still refer to them.
-        named = {**unfinished, **_cut_off_items(items)}
-        body = with_native(came.body, API, (), substitutes=named) if named else came.body
-        return replace(came, body=body, wire=whole())
-    finished = items if response.status == "completed" else _finished(items)
-    is_whole = len(finished) == len(items)
-    choice = came if is_whole else _chat_choice(response, finished, truncated=truncated)
-    parts, named = _parts_to_resend(
-        items, finished, choice.text, stored=response.is_stored_upstream
-    )
-    body = with_native(choice.body, API, parts, answer, frame, named)
-    told = is_whole and came.wire is None and kept == parts
-    return replace(choice, body=body, wire=None if told else whole())
+        substitutes = {**unfinished, **_cut_off_items(items)}
+        body = received.body
+        if substitutes:
+            body = with_native(body, API, (), substitutes=substitutes)
+        return replace(received, body=body, wire=wire())
+    finished = items if response.status == "completed" else _finished_items(items)
+    all_finished = len(finished) == len(items)
+    choice = received if all_finished else _chat_choice(response, finished, truncated=truncated)
+    stored = response.is_stored_upstream
+    parts, substitutes = _parts_to_resend(items, finished, choice.text, stored=stored)
+    body = with_native(choice.body, API, parts, answer, frame, substitutes)
+    equal = all_finished and received.wire is None and kept == parts
+    return replace(choice, body=body, wire=None if equal else wire())
 
 
 def _parts_to_resend(
     items: Sequence[ResponseItem], finished: Sequence[ResponseItem], text: str, *, stored: bool
 ) -> tuple[list[bytes], dict[str, bytes]]:
     """The items (JSON) that later requests send back, and the substitutes for the others."""
-    sent = sendable(finished, MAX_INLINE_MEDIA_BYTES, stored=stored)
+    sent = sendable_items(finished, MAX_INLINE_MEDIA_BYTES, stored=stored)
     if stored:
         parts = sent_parts(items, sent)
-        named = _items_sent_without_id(sent, parts)
+        substitutes = _items_sent_without_id(sent, parts)
     else:
         parts = [item.raw for item in sent]
-        named = _omitted_items(items, sent)
-    return parts, named if parts else named | _answer_substitutes(items, text, stored=stored)
+        substitutes = _omitted_items(items, sent)
+    if not parts:
+        substitutes |= _answer_substitutes(items, text, stored=stored)
+    return parts, substitutes
 
 
 def _chat_choice(response: Response, items: Sequence[ResponseItem], *, truncated: bool) -> Choice:
     by_model = bool(items) and items[0].answers is None
-    said = chat_from_items(items if by_model else [_NOTHING, *items])
-    finish = response.finish_reason(calls=bool(said.get("tool_calls")))
+    chat = chat_from_items(items if by_model else [_ANSWER_START, *items])
+    finish_reason = response.finish_reason(calls=bool(chat.get("tool_calls")))
     return make_choice(
         0,
-        said,
-        finish_reason=finish,
-        complete=finish is not None and not truncated,
+        chat,
+        finish_reason=finish_reason,
+        complete=finish_reason is not None and not truncated,
     )
 
 
 def _omitted_items(items: Sequence[ResponseItem], sent: Sequence[ResponseItem]) -> dict[str, bytes]:
     """Null, by id, for each item that is not sent back: no upstream has it either."""
-    known = {item.id for item in sent}
-    return {item.id: OMITTED for item in items if item.id and item.id not in known}
+    sent_ids = {item.id for item in sent}
+    return {item.id: OMITTED for item in items if item.id and item.id not in sent_ids}
 
 
 def _answer_substitutes(
@@ -230,12 +233,12 @@ def _answer_substitutes(
     An image that the upstream has ``stored`` can be referred to by its id.
     https://platform.openai.com/docs/guides/image-generation#multi-turn-image-generation
     """
-    done = [item for item in actions_in(items) if item.id]
+    actions = [item for item in actions_in(items) if item.id]
     if stored:
-        known = [item for item in done if item.kind == IMAGE_CALL]
-        return {item.id: jsontext.encode({"type": IMAGE_CALL, "id": item.id}) for item in known}
-    said = jsontext.encode({"role": "assistant", "content": text})
-    return {item.id: said for item in done[:1]}
+        images = [item for item in actions if item.kind == IMAGE_CALL]
+        return {item.id: jsontext.encode({"type": IMAGE_CALL, "id": item.id}) for item in images}
+    message = jsontext.encode({"role": "assistant", "content": text})
+    return {item.id: message for item in actions[:1]}
 
 
 def _items_sent_without_id(
@@ -247,24 +250,24 @@ def _items_sent_without_id(
     return {item.id: item.raw for item, part in pairs if item.id and part is not item.raw}
 
 
-def _cut_off_items(cut: Sequence[ResponseItem]) -> dict[str, bytes]:
+def _cut_off_items(items: Sequence[ResponseItem]) -> dict[str, bytes]:
     """Substitutes, by id, for the items of a cut-off answer: its messages and calls without
     reasoning, and null for the rest."""
     return {
         item.id: without_id(item) if item.kind == MESSAGE or item.call is not None else OMITTED
-        for item in cut
+        for item in items
         if item.id
     }
 
 
-def _finished(items: Sequence[ResponseItem]) -> Sequence[ResponseItem]:
+def _finished_items(items: Sequence[ResponseItem]) -> Sequence[ResponseItem]:
     """The items of an answer that ended at a limit, without unfinished ones.
 
     An unfinished call stays if there is no finished one, since clients resend and may answer it.
     """
-    done = [item for item in items if not _is_unfinished(item)]
-    if any(item.call is not None for item in done):
-        return done
+    finished = [item for item in items if not _is_unfinished(item)]
+    if any(item.call is not None for item in finished):
+        return finished
     return [item for item in items if item.call is not None or not _is_unfinished(item)]
 
 
@@ -276,6 +279,6 @@ def _is_unfinished(item: ResponseItem) -> bool:
     return status is not None or item.kind in CHAT_CALLS
 
 
-_NOTHING = ResponseItem(b"{}", "reasoning")
+_ANSWER_START = ResponseItem(b"{}", "reasoning")
 """A placeholder before an output that begins with a result of the upstream's own tool, so that
 the output is read as the model's message."""

@@ -24,7 +24,7 @@ _NOT_IN_FRAME = ("output", "usage", "input", "input_messages", "output_messages"
 _UNFINISHED = (b'"in_progress"', b'"queued"')
 
 
-class KeptItem(NamedTuple):
+class StoredItem(NamedTuple):
     """An item of a stored message: its id, the message's id, and its JSON."""
 
     id: str
@@ -48,38 +48,43 @@ def frame_of_response(raw: bytes) -> bytes:
 
 
 def response_object(
-    frame: Mapping[str, bytes], message: bytes, usage: bytes | None, answer: str
+    frame: Mapping[str, bytes], message: bytes, usage: bytes | None, id: str
 ) -> bytes:
     """The response object from its frame, its stored message (JSON), its usage and its id."""
-    known = {"tools": b"[]", **frame}  # required by clients, and may be missing in a frame
-    said = {"output": jsontext.join_items(native_of(message, API) or ())}
-    always = {"id": jsontext.encode(answer), "object": b'"response"'}
+    fields = {
+        "tools": b"[]",  # required by clients, and may be missing in a frame
+        **frame,
+        "id": jsontext.encode(id),
+        "object": b'"response"',
+    }
     if frame.get("status") in _UNFINISHED:  # it was cut off
-        always["status"] = b'"incomplete"'
-    return jsontext.join_fields({**known, **always, **said, "usage": usage or b"null"})
+        fields["status"] = b'"incomplete"'
+    fields["output"] = jsontext.join_items(native_of(message, API) or ())
+    fields["usage"] = usage or b"null"
+    return jsontext.join_fields(fields)
 
 
-def items_in(message: str, body: bytes) -> Iterator[KeptItem]:
+def items_in(message: str, body: bytes) -> Iterator[StoredItem]:
     """The items of a stored message, given its id and JSON.  Items without an id get one."""
     for number, raw in enumerate(_items_of_stored(body)):
         item = read_item(raw)
         if item is None:
             continue
         if item.id:
-            yield KeptItem(item.id, message, raw)
+            yield StoredItem(item.id, message, raw)
             continue
         exchange, _, index = message.partition("_")[2].rpartition(".")
         id = f"{PREFIXES.get(item.kind, 'item')}_{exchange}_{index}_{number}"
-        yield KeptItem(id, message, _with_id(raw, item.kind, id))
+        yield StoredItem(id, message, _with_id(raw, item.kind, id))
 
 
-def list_object(found: Sequence[KeptItem], *, more: bool) -> bytes:
+def list_object(items: Sequence[StoredItem], *, more: bool) -> bytes:
     """The list object of a page of items."""
-    first, last = (found[0].id, found[-1].id) if found else (None, None)
+    first, last = (items[0].id, items[-1].id) if items else (None, None)
     return jsontext.join_fields(
         {
             "object": b'"list"',
-            "data": jsontext.join_items([item.raw for item in found]),
+            "data": jsontext.join_items([item.raw for item in items]),
             "first_id": jsontext.encode(first),
             "last_id": jsontext.encode(last),
             "has_more": jsontext.encode(more),

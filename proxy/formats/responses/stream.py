@@ -63,7 +63,7 @@ class EventReader:
     """See StreamReader."""
 
     def __init__(self, max_bytes: int = MAX_REPLY_BYTES) -> None:
-        self._room, self._values = max_bytes, MAX_REPLY_VALUES
+        self._remaining_bytes, self._remaining_values = max_bytes, MAX_REPLY_VALUES
         self._items: dict[int, ResponseItem] = {}
         self._texts: dict[int, dict[str, Rope]] = {}
         self._open_ids: dict[int, str] = {}
@@ -73,7 +73,7 @@ class EventReader:
         self._failed = self._truncated = False
 
     def may_end(self, raw: bytes) -> bool:
-        return any(telling in raw for telling in _END_SIGNS)
+        return any(sign in raw for sign in _END_SIGNS)
 
     def end_signal(self, payload: bytes) -> EndSignal | None:
         if payload.strip() == DONE:
@@ -97,12 +97,12 @@ class EventReader:
 
     def build(self) -> Reply:
         response = self._response or Response()
-        items, begun = response.items, dict[str, bytes]()
+        items, unfinished = response.items, dict[str, bytes]()
         if not items:
             items = [self._item_at(at) for at in sorted({*self._items, *self._texts})]
-            begun = self._unfinished()
+            unfinished = self._unfinished()
         reply = reply_of(
-            response, items, raw=self._raw, truncated=self._truncated, unfinished=begun
+            response, items, raw=self._raw, truncated=self._truncated, unfinished=unfinished
         )
         return msgspec.structs.replace(reply, error=reply.error or self._failed)
 
@@ -131,17 +131,19 @@ class EventReader:
 
     def _add_item(self, event: _StreamEvent) -> None:
         at, raw = event.output_index, bytes(event.item)
-        self._values -= max_value_count(raw)
-        self._truncated = self._truncated or self._values < 0
-        item = read_item(raw) if self._values >= 0 and self._has_room(at, len(raw)) else None
+        self._remaining_values -= max_value_count(raw)
+        self._truncated = self._truncated or self._remaining_values < 0
+        if self._remaining_values < 0 or not self._has_room(at, len(raw)):
+            return
+        item = read_item(raw)
         if item is not None:
             self._items[at] = item
 
     def _has_room(self, at: object, size: int) -> bool:
         """Whether ``size`` more bytes of the item at this index are within the limits."""
-        self._room -= size
-        self._truncated = self._truncated or self._room < 0
-        return self._room >= 0 and isinstance(at, int) and 0 <= at < MAX_ITEMS
+        self._remaining_bytes -= size
+        self._truncated = self._truncated or self._remaining_bytes < 0
+        return self._remaining_bytes >= 0 and isinstance(at, int) and 0 <= at < MAX_ITEMS
 
     def _unfinished(self) -> dict[str, bytes]:
         """Substitutes, by id, for unfinished items: their text as an item (JSON), else null."""
@@ -150,17 +152,17 @@ class EventReader:
 
     def _item_at(self, at: int) -> ResponseItem:
         """The finished item at an index, else one with the text received so far."""
-        done = self._items.get(at)
-        if done is not None:
-            return done
+        item = self._items.get(at)
+        if item is not None:
+            return item
         parts = [
             {"type": f"output_{kind}" if kind == "text" else kind, kind: str(rope)}
             for kind, rope in self._texts[at].items()
         ]
-        said = {"type": "message", "role": "assistant", "content": parts}
-        item = read_item(jsontext.encode(said))
-        assert item is not None  # it is an object
-        return item
+        message = {"type": "message", "role": "assistant", "content": parts}
+        built = read_item(jsontext.encode(message))
+        assert built is not None  # it is an object
+        return built
 
 
 def _read(payload: bytes) -> _StreamEvent | None:

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from proxy.chat import jsontext
-from proxy.chat.blocks import behind_system, block_message, with_block
+from proxy.chat.blocks import append_to_system, block_message, with_block
 from proxy.chat.cachemarks import without_marks
-from proxy.chat.message import ChatMessage, Piece, last_user
+from proxy.chat.message import ChatMessage, Piece, last_user_index
 from proxy.chat.native import as_chat_message
 from proxy.chat.request import NULL, ChatRequest, field_of
 from proxy.formats.format import Addition
@@ -48,14 +48,14 @@ def with_addition(request: ChatRequest, addition: Addition, *, stores: bool) -> 
         return jsontext.join_fields(_with_instructions(request, addition))
     stored = addition.system
     system = list(_system_items(stored)) if stored else request.system
-    head = behind_system(system, addition.head, TEXT, separate=addition.separate)
+    head = append_to_system(system, addition.head, TEXT, separate=addition.separate)
     tail = _before_last_user(addition.messages, addition.tail, separate=addition.separate)
     fields = {**request.fields, INPUT: jsontext.join_items([*head, *tail])}
     return jsontext.join_fields(_with_store_off(fields, request.model) if stores else fields)
 
 
 def expand_references(body: bytes, parts: Mapping[str, bytes], *, detach: bool) -> bytes:
-    """See Referring.expand: the body with references replaced by ``parts`` (JSON by id).
+    """See ReferringFormat.expand: the body with references replaced by ``parts`` (JSON by id).
 
     ``detach``: without ``previous_response_id``.  All else keeps its bytes.
     """
@@ -73,12 +73,12 @@ def expand_references(body: bytes, parts: Mapping[str, bytes], *, detach: bool) 
 def without_state(body: bytes) -> bytes:
     """The body without references to state, for an upstream that has none."""
     fields = jsontext.fields(body)
-    kept = {key: raw for key, raw in fields.items() if key not in (PREVIOUS, CONVERSATION)}
-    if len(kept) < len(fields):
-        kept = _with_input_list(kept)
-    if field_of(kept, STORE) is True:
-        kept[STORE] = b"false"
-    return body if kept == fields else jsontext.join_fields(kept)
+    fields_left = {key: raw for key, raw in fields.items() if key not in (PREVIOUS, CONVERSATION)}
+    if len(fields_left) < len(fields):
+        fields_left = _with_input_list(fields_left)
+    if field_of(fields_left, STORE) is True:
+        fields_left[STORE] = b"false"
+    return body if fields_left == fields else jsontext.join_fields(fields_left)
 
 
 def _with_input_list(fields: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -98,10 +98,10 @@ def event_with_fields(event: bytes, fields: Mapping[str, bytes]) -> bytes:
     """The event (JSON) with fields of its response replaced; unchanged if it has none."""
     if b'"response"' not in event:
         return event
-    found = jsontext.fields(event)
-    if not found.get("response", b"").startswith(b"{"):
+    members = jsontext.fields(event)
+    if not members.get("response", b"").startswith(b"{"):
         return event
-    return jsontext.join_fields({**found, "response": with_fields(found["response"], fields)})
+    return jsontext.join_fields({**members, "response": with_fields(members["response"], fields)})
 
 
 def _expand_item(item: ResponseItem, parts: Mapping[str, bytes]) -> bytes:
@@ -110,8 +110,8 @@ def _expand_item(item: ResponseItem, parts: Mapping[str, bytes]) -> bytes:
 
 def _with_instructions(request: ChatRequest, addition: Addition) -> dict[str, bytes]:
     blocks = "\n".join(filter(None, (addition.head, addition.tail)))
-    said = request.instructions
-    text = f"{said}\n\n{blocks}" if said else blocks
+    own_text = request.instructions
+    text = f"{own_text}\n\n{blocks}" if own_text else blocks
     return {**request.fields, INSTRUCTIONS: jsontext.encode(text)}
 
 
@@ -125,13 +125,12 @@ def _with_store_off(fields: dict[str, bytes], model: str | None) -> dict[str, by
         return fields
     fields = {**fields, STORE: b"false"}
     include = field_of(fields, "include")
-    asked = include if isinstance(include, list) else []
-    thinks = field_of(fields, "reasoning") or _REASONING_MODEL.match(
-        (model or "").rpartition("/")[2]
-    )
-    if not thinks or ENCRYPTED in asked or not (include is None or asked == include):
+    included = include if isinstance(include, list) else []
+    name = (model or "").rpartition("/")[2]
+    reasons = field_of(fields, "reasoning") or _REASONING_MODEL.match(name)
+    if not reasons or ENCRYPTED in included or not (include is None or included == include):
         return fields
-    return {**fields, "include": jsontext.encode([*asked, ENCRYPTED])}
+    return {**fields, "include": jsontext.encode([*included, ENCRYPTED])}
 
 
 def _system_items(stored: bytes) -> Iterable[bytes]:
@@ -140,27 +139,30 @@ def _system_items(stored: bytes) -> Iterable[bytes]:
 
 
 def _before_last_user(messages: Sequence[Piece], blocks: str, *, separate: bool) -> list[bytes]:
-    sent = without_resent(messages, _items_by_message(messages))
-    at = last_user(messages) if blocks else None
+    items = without_resent(messages, _items_by_message(messages))
+    at = last_user_index(messages) if blocks else None
     if at is None:
-        return [raw for raws in sent for raw in raws]
+        return [raw for raws in items for raw in raws]
     if separate:
-        sent[at] = [block_message(blocks), *sent[at]]
+        items[at] = [block_message(blocks), *items[at]]
     else:
-        sent[at] = [with_block(sent[at][0], blocks, TEXT), *sent[at][1:]]
-    return [raw for raws in sent for raw in raws]
+        items[at] = [with_block(items[at][0], blocks, TEXT), *items[at][1:]]
+    return [raw for raws in items for raw in raws]
 
 
 def _items_by_message(messages: Sequence[Piece]) -> list[list[bytes]]:
     """The items (JSON) of each message; the types of a call and of its output correspond."""
-    talk = [_items_without_calls(piece) for piece in messages]
-    found = [None if said else _items(each) for each, said in zip(messages, talk, strict=True)]
-    outputs = {i.answers: i.kind for items in found for i in items or () if i.answers is not None}
+    without_calls = [_items_without_calls(piece) for piece in messages]
+    parsed = [
+        None if unchanged else _items(piece)
+        for piece, unchanged in zip(messages, without_calls, strict=True)
+    ]
+    outputs = {i.answers: i.kind for items in parsed for i in items or () if i.answers is not None}
     kinds: dict[str, str] = {}
     sent = []
-    for piece, items, said in zip(messages, found, talk, strict=True):
-        if said:
-            sent.append(said)
+    for piece, items, unchanged in zip(messages, parsed, without_calls, strict=True):
+        if unchanged:
+            sent.append(unchanged)
             continue
         if items is None or not (
             isinstance(piece, ChatMessage) or _can_send_unchanged(items, outputs, kinds)

@@ -71,13 +71,13 @@ class UpstreamCaller:
     async def _without_refused_media(
         self, call: ProxyRequest, outgoing: OutgoingRequest
     ) -> OutgoingRequest:
-        """The request with text alone of those stored messages whose media were refused before."""
+        """The request without media in stored messages if the upstream has refused them before."""
         exchange = outgoing.exchange
-        known = self._refusals.media(call.upstream, exchange.context.key, exchange.request.model)
-        if not (known and outgoing.adds_memory):
+        refused = self._refusals.media(call.upstream, exchange.context.key, exchange.request.model)
+        if not (refused and outgoing.adds_memory):
             return outgoing
         return await self._services.threads.run(
-            outgoing.memory_bytes, partial(without_refused_media, outgoing, known)
+            outgoing.memory_bytes, partial(without_refused_media, outgoing, refused)
         )
 
     async def _with_tools(self, call: ProxyRequest, outgoing: OutgoingRequest) -> OutgoingRequest:
@@ -85,10 +85,10 @@ class UpstreamCaller:
         if not outgoing.exchange.context.profile.tools.enabled:
             return outgoing
         size = len(outgoing.exchange.body)
-        offering = await self._services.threads.run(size, partial(with_tools, outgoing))
-        use = offering.tools
-        refused = use is not None and use.refusal in self._refusals.of(call.upstream)
-        return without_tools(offering) if refused else offering
+        with_offer = await self._services.threads.run(size, partial(with_tools, outgoing))
+        tool_use = with_offer.tools
+        refused = tool_use is not None and tool_use.refusal in self._refusals.of(call.upstream)
+        return without_tools(with_offer) if refused else with_offer
 
     def _with_marks(self, call: ProxyRequest, outgoing: OutgoingRequest) -> OutgoingRequest:
         """The request with cache marks, if enabled and not refused before."""
@@ -97,14 +97,14 @@ class UpstreamCaller:
             return outgoing
         if kind in self._refusals.of(call.upstream):
             return without_marks(outgoing)
-        return replace(outgoing, marks=True)
+        return replace(outgoing, adds_marks=True)
 
     async def _with_reasoning(
         self, call: ProxyRequest, outgoing: OutgoingRequest
     ) -> OutgoingRequest:
         """The request with earlier answers' reasoning, if its upstream is known to demand it."""
-        known = self._demands_reasoning(call, outgoing)
-        if not (known and sends_calls(outgoing)):
+        is_demanded = self._demands_reasoning(call, outgoing)
+        if not (is_demanded and sends_calls(outgoing)):
             return outgoing
         return await with_stored_reasoning(outgoing, self._services)
 
@@ -133,11 +133,11 @@ class UpstreamCaller:
                 reply = await self._with_tool_rounds(call, outgoing, body, reply)
                 return outgoing, reply, recording
             reply = PeekedReply(reply)
-            less = await self._changed_for_error(call, outgoing, first, reply, body)
-            if less is None:
+            reduced = await self._changed_for_error(call, outgoing, first, reply, body)
+            if reduced is None:
                 return outgoing, reply, recording
             await reply.close()
-            outgoing = less
+            outgoing = reduced
 
     async def _send(self, call: ProxyRequest, body: bytes, *, rewritten: bool) -> Reply:
         return decoded(await self._passthrough.send_upstream(call, body, rewritten=rewritten))
@@ -149,10 +149,10 @@ class UpstreamCaller:
         if outgoing.tools is None:
             return reply
         # An idempotency key is for one request: the further rounds are others.
-        kept = [field for field in call.headers if field[0].lower() != b"idempotency-key"]
-        further = replace(call, headers=kept)
-        ask = partial(self._call_for_round, further, outgoing)
-        return await with_tool_rounds(reply, Rounds(body, outgoing.tools, self._tools, ask))
+        headers = [field for field in call.headers if field[0].lower() != b"idempotency-key"]
+        follow_up = replace(call, headers=headers)
+        send = partial(self._call_for_round, follow_up, outgoing)
+        return await with_tool_rounds(reply, Rounds(body, outgoing.tools, self._tools, send))
 
     async def _call_for_round(
         self, call: ProxyRequest, outgoing: OutgoingRequest, body: bytes
@@ -162,18 +162,19 @@ class UpstreamCaller:
         If the upstream demands reasoning, it is called again with empty reasoning where calls have
         none.
         """
-        kind, unthought = outgoing.reasoning_refusal, partial(with_reasoning, body, {})
-        known = self._demands_reasoning(call, outgoing)
-        sent = await self._services.threads.run(len(body), unthought) if known else body
-        reply = await self._send(call, sent, rewritten=True)
-        if known or kind is None or reply.status not in _INVALID or not _is_small(reply):
+        kind, add_reasoning = outgoing.reasoning_refusal, partial(with_reasoning, body, {})
+        is_demanded = self._demands_reasoning(call, outgoing)
+        if is_demanded:
+            body = await self._services.threads.run(len(body), add_reasoning)
+        reply = await self._send(call, body, rewritten=True)
+        if is_demanded or kind is None or reply.status not in _INVALID or not _is_small(reply):
             return reply
         reply = PeekedReply(reply)
         if not demands_reasoning(await _read_error(reply)):
             return reply
         await reply.close()
-        sent = await self._services.threads.run(len(body), unthought)
-        reply = await self._send(call, sent, rewritten=True)
+        body = await self._services.threads.run(len(body), add_reasoning)
+        reply = await self._send(call, body, rewritten=True)
         if reply.status < 400:
             self._refusals.of(call.upstream).add(kind)
         return reply
@@ -181,12 +182,13 @@ class UpstreamCaller:
     def _may_refuse_memory(self, outgoing: OutgoingRequest, reply: Reply) -> bool:
         if reply.status < 400 or not _is_small(reply):
             return False
-        if outgoing.tools is not None or outgoing.marks or outgoing.exchange.format.signed:
+        may_have_signed = outgoing.exchange.format.has_signed_content
+        if outgoing.tools is not None or outgoing.adds_marks or may_have_signed:
             return True
         if outgoing.reasoning_refusal is not None and reply.status in _INVALID:
             return True
-        long = self._retry_too_long and reply.status < 500
-        return outgoing.adds_memory and (long or may_refuse_media(reply.status))
+        may_be_too_long = self._retry_too_long and reply.status < 500
+        return outgoing.adds_memory and (may_be_too_long or may_refuse_media(reply.status))
 
     async def _with_reasoning_changed(
         self, call: ProxyRequest, outgoing: OutgoingRequest, status: int, error: bytes
@@ -196,8 +198,9 @@ class UpstreamCaller:
         if kind is None or outgoing.reasoning_retried or status not in _INVALID:
             return None
         if outgoing.reasoning is None and demands_reasoning(error):
-            thoughtful = await with_stored_reasoning(outgoing, self._services)
-            return replace(thoughtful, reasoning_retried=True, refusals=(*outgoing.refusals, kind))
+            changed = await with_stored_reasoning(outgoing, self._services)
+            refusals = (*outgoing.refusals, kind)
+            return replace(changed, reasoning_retried=True, refusals=refusals)
         if outgoing.reasoning is not None and refuses_reasoning(error):
             self._refusals.of(call.upstream).discard(kind)
             return replace(outgoing, reasoning=None, reasoning_retried=True)
@@ -215,38 +218,38 @@ class UpstreamCaller:
         reasoning that is missing; at last with stored media as lines of text.  None if the
         error is not about what memory adds."""
         status, error = reply.status, await _read_error(reply)
-        marked = outgoing.marks and status in _INVALID and names_marks(body)
-        asked_for = (
-            (after_marks_error(outgoing) if marked and names_marks(error) else None)
+        may_be_about_marks = outgoing.adds_marks and status in _INVALID and names_marks(body)
+        changed = (
+            (after_marks_error(outgoing) if may_be_about_marks and names_marks(error) else None)
             or await self._without_signed(outgoing, body, status, error)
             or await self._with_reasoning_changed(call, outgoing, status, error)
             or self._with_less_memory(outgoing, status, error)
         )
-        if asked_for or _is_about_client_fields(outgoing, error):
-            return asked_for
+        if changed or _is_about_client_fields(outgoing, error):
+            return changed
         # An error about marks need not name them: they turn a text content into a list.
-        if marked:
+        if may_be_about_marks:
             return after_marks_error(outgoing)
         return await self._without_media(outgoing, first, status, error)
 
     async def _without_signed(
         self, outgoing: OutgoingRequest, body: bytes, status: int, error: bytes
     ) -> OutgoingRequest | None:
-        unsign = partial(outgoing.exchange.format.without_signed, body, status, error)
-        unsigned = await self._services.threads.run(len(body), unsign)
-        return None if unsigned is None else replace(outgoing, body_without_signed=unsigned)
+        remove_signed = partial(outgoing.exchange.format.without_signed, body, status, error)
+        changed = await self._services.threads.run(len(body), remove_signed)
+        return None if changed is None else replace(outgoing, body_without_signed=changed)
 
     def _with_less_memory(
         self, outgoing: OutgoingRequest, status: int, error: bytes
     ) -> OutgoingRequest | None:
         """With less of memory if it is too long; without tools if that is not enough, or if they
         are refused."""
-        long = self._retry_too_long and is_context_error(status, error)
-        less = with_less_memory(outgoing, self._services) if long else None
-        if less is not None or outgoing.tools is None:
-            return less
+        is_too_long = self._retry_too_long and is_context_error(status, error)
+        reduced = with_less_memory(outgoing, self._services) if is_too_long else None
+        if reduced is not None or outgoing.tools is None:
+            return reduced
         refused = [outgoing.tools.refusal] if refuses_tools(status, error) else []
-        return without_tools(outgoing, *refused) if long or refused else None
+        return without_tools(outgoing, *refused) if is_too_long or refused else None
 
     async def _without_media(
         self, outgoing: OutgoingRequest, first: OutgoingRequest, status: int, error: bytes
@@ -265,7 +268,7 @@ def _is_about_client_fields(outgoing: OutgoingRequest, error: bytes) -> bool:
 
 
 def _is_small(reply: Reply) -> bool:
-    """Whether the declared length of an error allows to read it."""
+    """Whether an error's declared length, if any, is at most ``MAX_ERROR``."""
     return (content_length(reply.headers) or 0) <= MAX_ERROR
 
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from proxy.chat.reasoning import NO_REASONING, reasoning_in
 from proxy.gateway.exchange import Services
-from proxy.gateway.outgoing import Degraded, OutgoingRequest
+from proxy.gateway.outgoing import DegradedPrompt, OutgoingRequest
 from proxy.memory.model import Card, Entry, SessionKey
 from proxy.memory.planner import Planned
 from proxy.memory.store import StoreError
@@ -34,8 +34,8 @@ MAX_BYTES = 1024 * 1024
 
 def sends_calls(outgoing: OutgoingRequest) -> bool:
     """Whether tool calls are among the messages to be sent."""
-    said = any(message.calls for message in outgoing.exchange.request.messages)
-    return said or any(card.calls for card in _stored_cards(outgoing))
+    sends_own = any(message.calls for message in outgoing.exchange.request.messages)
+    return sends_own or any(card.calls for card in _stored_cards(outgoing))
 
 
 async def with_stored_reasoning(outgoing: OutgoingRequest, services: Services) -> OutgoingRequest:
@@ -44,15 +44,15 @@ async def with_stored_reasoning(outgoing: OutgoingRequest, services: Services) -
     Ids that several calls share are left out: the call could be any of them.
     """
     cards = _calling_cards(outgoing)
-    times = Counter(call for card in cards for call in card.calls)
-    known: dict[str, bytes] = {}
-    left = MAX_BYTES
-    async for card, thoughts in _stored_reasoning(cards, outgoing.exchange.context.key, services):
-        left -= len(thoughts)
-        if left < 0:
+    occurrences = Counter(call for card in cards for call in card.calls)
+    reasoning_by_call: dict[str, bytes] = {}
+    bytes_left = MAX_BYTES
+    async for card, reasoning in _stored_reasoning(cards, outgoing.exchange.context.key, services):
+        bytes_left -= len(reasoning)
+        if bytes_left < 0:
             break
-        known |= {call: thoughts for call in card.calls if times[call] == 1}
-    return replace(outgoing, reasoning=known)
+        reasoning_by_call |= {call: reasoning for call in card.calls if occurrences[call] == 1}
+    return replace(outgoing, reasoning=reasoning_by_call)
 
 
 async def _stored_reasoning(
@@ -66,33 +66,38 @@ async def _stored_reasoning(
         except StoreError as failure:
             logger.warning("what was thought is not looked up: %s", failure)
             return
-        read = partial(_read, batch, bodies)
-        for found in await services.threads.run(sum(map(len, bodies.values())), read):
-            yield found
+        read = partial(_reasoning_of_cards, batch, bodies)
+        for pair in await services.threads.run(sum(map(len, bodies.values())), read):
+            yield pair
 
 
-def _read(cards: Sequence[Card], bodies: Mapping[str, bytes]) -> list[tuple[Card, bytes]]:
-    read = [(card, reasoning_in(bodies[card.id])) for card in cards if card.id in bodies]
-    return [(card, thoughts) for card, thoughts in read if thoughts != NO_REASONING]
+def _reasoning_of_cards(
+    cards: Sequence[Card], bodies: Mapping[str, bytes]
+) -> list[tuple[Card, bytes]]:
+    pairs = [(card, reasoning_in(bodies[card.id])) for card in cards if card.id in bodies]
+    return [(card, reasoning) for card, reasoning in pairs if reasoning != NO_REASONING]
 
 
 def _calling_cards(outgoing: OutgoingRequest) -> list[Card]:
     """The cards of recorded answers whose calls are sent, newest first."""
-    if isinstance(outgoing.prompt, Degraded):
+    if isinstance(outgoing.prompt, DegradedPrompt):
         return []
     stored = {card.id for card in _stored_cards(outgoing)}
-    said = {call for message in outgoing.exchange.request.messages for call in message.calls}
-    log = _with_chosen(outgoing.prompt.loaded.prepared.planned)
+    messages = outgoing.exchange.request.messages
+    sent_calls = {call for message in messages for call in message.calls}
+    log = _with_activated_choices(outgoing.prompt.loaded.prepared.planned)
     cards = (entry.card for entry in reversed(log) if entry.card.calls)
-    sent = (card for card in cards if card.id in stored or not said.isdisjoint(card.calls))
+    sent = (card for card in cards if card.id in stored or not sent_calls.isdisjoint(card.calls))
     return list(islice(sent, MAX_ANSWERS))
 
 
-def _with_chosen(planned: Planned) -> Sequence[Entry]:
+def _with_activated_choices(planned: Planned) -> Sequence[Entry]:
     """The log with each answer replaced by the choice that the client continued, if another."""
-    snapshot, back = planned.snapshot, {*planned.plan.activated}
+    snapshot, activated = planned.snapshot, {*planned.plan.activated}
     chosen = {
-        entry.card.exchange: entry for entry in snapshot.inactive_choices if entry.card.id in back
+        entry.card.exchange: entry
+        for entry in snapshot.inactive_choices
+        if entry.card.id in activated
     }
     return [
         chosen.get(e.card.exchange, e) if e.card.origin == "response" else e for e in snapshot.log
@@ -100,4 +105,4 @@ def _with_chosen(planned: Planned) -> Sequence[Entry]:
 
 
 def _stored_cards(outgoing: OutgoingRequest) -> Sequence[Card]:
-    return () if isinstance(outgoing.prompt, Degraded) else outgoing.prompt.prompt.cards
+    return () if isinstance(outgoing.prompt, DegradedPrompt) else outgoing.prompt.prompt.cards

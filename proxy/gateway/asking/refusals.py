@@ -13,33 +13,33 @@ from cachetools import LRUCache
 from proxy.memory.model import SessionKey
 
 MAX_REFUSALS = 256
-"""Kinds remembered per upstream, and of media per session; the least recently used is dropped."""
+"""Limit on the refusals remembered per upstream, and of media per session (LRU)."""
 
 SECONDS = 600.0
-"""Until a refused kind is tried again: the upstream may have changed."""
+"""Until a refused feature is tried again: the upstream may have changed."""
 
 MEDIA_SECONDS = 3600.0
-"""Until refused media are tried again: a model may see by then, an expired link stays expired."""
+"""Until refused media are tried again: the upstream's model may accept them by then."""
 
 MAX_SESSIONS = 256
 """Sessions whose refused media are remembered."""
 
 MAX_NAME_BYTES = 256
-"""Bounds the model's name and effort of a kind, which come from the client."""
+"""Limit on the model's name and effort of a refusal, which come from the client."""
 
 
 class Refusal(NamedTuple):
     """What was refused, and for which requests: by model, and for tools also by the reasoning
-    effort (JSON) and by whether the client has tools of its ``own``.
+    effort (JSON) and by whether the client has tools of its own.
 
-    "thoughtless": tool calls in the history were refused because their reasoning was missing.
+    "missing_reasoning": tool calls in the history were refused because their reasoning was missing.
     "media": what a stored ``message`` (its id) has beside text.
     """
 
     model: str | None = None
     effort: bytes = b""
-    own: bool = False
-    what: Literal["tools", "marks", "thoughtless", "media"] = "tools"
+    has_client_tools: bool = False
+    feature: Literal["tools", "marks", "missing_reasoning", "media"] = "tools"
     message: str = ""
 
     @property
@@ -54,31 +54,32 @@ class Refusals:
         self, clock: Callable[[], float] = time.monotonic, seconds: float = SECONDS
     ) -> None:
         self._clock, self._seconds = clock, seconds
-        self._until: LRUCache[Refusal, float] = LRUCache(MAX_REFUSALS)
+        self._expiry_times: LRUCache[Refusal, float] = LRUCache(MAX_REFUSALS)
 
     def __len__(self) -> int:
-        return len(self._until)
+        return len(self._expiry_times)
 
-    def add(self, kind: Refusal) -> None:
-        """Remember a kind: a request was refused with it and answered without it."""
-        if not kind.has_short_name:
+    def add(self, refusal: Refusal) -> None:
+        """Remember a refusal: the request was refused with the feature and answered without it."""
+        if not refusal.has_short_name:
             return
-        self._until[kind] = self._clock() + self._seconds
+        self._expiry_times[refusal] = self._clock() + self._seconds
 
-    def discard(self, kind: Refusal) -> None:
-        """Forget a kind: the remedy for it was refused."""
-        self._until.pop(kind, None)
+    def discard(self, refusal: Refusal) -> None:
+        """Forget a refusal: the remedy for it was refused too."""
+        self._expiry_times.pop(refusal, None)
 
-    def __contains__(self, kind: Refusal) -> bool:
-        until = self._until.get(kind)
-        if until is not None and until <= self._clock():
-            del self._until[kind]
+    def __contains__(self, refusal: Refusal) -> bool:
+        expiry = self._expiry_times.get(refusal)
+        if expiry is not None and expiry <= self._clock():
+            del self._expiry_times[refusal]
             return False
-        return until is not None
+        return expiry is not None
 
     def messages(self, model: str | None) -> frozenset[str]:
         """The ids of the stored messages whose media were refused for a model."""
-        return frozenset([k.message for k in list(self._until) if k.model == model and k in self])
+        known = [x for x in list(self._expiry_times) if x.model == model and x in self]
+        return frozenset([refusal.message for refusal in known])
 
 
 class KnownRefusals:
@@ -98,12 +99,12 @@ class KnownRefusals:
         known = self._media.get((upstream, key))
         return known.messages(model) if known is not None else frozenset()
 
-    def add(self, upstream: str, key: SessionKey, kinds: Iterable[Refusal]) -> None:
+    def add(self, upstream: str, key: SessionKey, refusals: Iterable[Refusal]) -> None:
         """Remember what a request of a session was refused with and answered without."""
-        for kind in kinds:
-            media = kind.what == "media"
-            known = self._of_session(upstream, key) if media else self.of(upstream)
-            known.add(kind)
+        for refusal in refusals:
+            is_media = refusal.feature == "media"
+            known = self._of_session(upstream, key) if is_media else self.of(upstream)
+            known.add(refusal)
 
     def _of_session(self, upstream: str, key: SessionKey) -> Refusals:
         return self._media.setdefault((upstream, key), Refusals(self._clock, MEDIA_SECONDS))

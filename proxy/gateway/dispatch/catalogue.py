@@ -19,7 +19,7 @@ from proxy.wire.upstream import Reply
 
 logger = logging.getLogger(__name__)
 
-Ask = Callable[[Destination | None], Awaitable[Reply]]
+RequestList = Callable[[Destination | None], Awaitable[Reply]]
 """Sends the client's request for the models to one upstream; None is [upstream]."""
 
 
@@ -34,43 +34,47 @@ class ModelCatalogue:
     def __init__(self, upstreams: Upstreams, windows: ContextWindows, telemetry: Telemetry) -> None:
         self._upstreams, self._windows, self._telemetry = upstreams, windows, telemetry
 
-    async def models(self, ask: Ask) -> bytes | None:
+    async def models(self, request_list: RequestList) -> bytes | None:
         """The merged list as JSON: [upstream]'s models, then the others' in the configured order;
         None if no upstream has a list.
 
         An upstream with globs contributes only models that are routed to it; one without globs,
         which is chosen by name, contributes all its models.
         """
-        asked = (None, *self._upstreams.listed)
-        found = await asyncio.gather(*(self._of(each, ask) for each in asked))
-        lists = [(each, models) for each, models in zip(asked, found, strict=True) if models]
-        if all(models is None for models in found):
+        upstreams = (None, *self._upstreams.listed)
+        answers = await asyncio.gather(*(self._models_of(each, request_list) for each in upstreams))
+        if all(models is None for models in answers):
             return None
-        return await asyncio.to_thread(
-            merged, [(self._lists(each), models) for each, models in lists]
-        )
+        listings = [
+            (self._model_filter(upstream), models)
+            for upstream, models in zip(upstreams, answers, strict=True)
+            if models
+        ]
+        return await asyncio.to_thread(merged, listings)
 
-    def _lists(self, upstream: Destination | None) -> Callable[[str], bool]:
+    def _model_filter(self, upstream: Destination | None) -> Callable[[str], bool]:
         if upstream is not None and not upstream.models:
             return lambda model: True
         return lambda model: self._upstreams.of_model(model) is upstream
 
-    async def _of(self, upstream: Destination | None, ask: Ask) -> list[ListedModel] | None:
-        name, models, why = upstream.name if upstream else DEFAULT, None, "no list"
+    async def _models_of(
+        self, upstream: Destination | None, request_list: RequestList
+    ) -> list[ListedModel] | None:
+        name, models, reason = upstream.name if upstream else DEFAULT, None, "no list"
         try:
             async with asyncio.timeout(TIMEOUT):
-                models = await models_in(await ask(upstream))
+                models = await models_in(await request_list(upstream))
         except UpstreamError as failure:
             self._telemetry.count_upstream_failure(failure.kind)
-            why = failure.kind
+            reason = failure.kind
         except TimeoutError:
             self._telemetry.count_upstream_failure("timeout")
-            why = "timeout"
+            reason = "timeout"
         except ProxyError as refusal:
-            why = refusal.code
+            reason = refusal.code
         if models is None:
             self._telemetry.count_upstream_request(name, "unlisted")
-            logger.warning("the upstream %s is left out of the list of models: %s", name, why)
+            logger.warning("the upstream %s is left out of the list of models: %s", name, reason)
         else:
             self._windows.learn(name, models)
         return models

@@ -32,7 +32,6 @@ from proxy.wire.body import Body
 from proxy.wire.failures import UpstreamError
 from proxy.wire.headers import get
 from proxy.wire.hosts import Trusted
-from proxy.wire.relay import DisconnectGuard
 from proxy.wire.upstream import Reply, Upstream
 
 _IN_PATH = re.compile(rb"/deployments/([^/]+)/|/models/(.+)")
@@ -80,8 +79,8 @@ def _model_beside_surrogates(body: bytes) -> str | None:
 
 def model_of(route: Route) -> str | None:
     """The model in a path, decoded; its slashes may be percent-encoded or not."""
-    found = _IN_PATH.match(route.target)
-    return unquote((found[1] or found[2]).decode("latin-1")) if found else None
+    match = _IN_PATH.match(route.target)
+    return unquote((match[1] or match[2]).decode("latin-1")) if match else None
 
 
 class DispatchOptions(msgspec.Struct, frozen=True):
@@ -103,20 +102,20 @@ class Dispatch(Passthrough):
     """
 
     def __init__(
-        self, upstream: Upstream, tenancy: Tenancy, telemetry: Telemetry, choosing: DispatchOptions
+        self, upstream: Upstream, tenancy: Tenancy, telemetry: Telemetry, options: DispatchOptions
     ) -> None:
         super().__init__(upstream, tenancy, telemetry)
-        self._choosing, self._places = choosing, UpstreamSlots()
-        self._catalogue = ModelCatalogue(choosing.upstreams, choosing.windows, telemetry)
-        telemetry.label_upstreams([DEFAULT, *(each.name for each in choosing.upstreams.listed)])
+        self._options, self._slots = options, UpstreamSlots()
+        self._catalogue = ModelCatalogue(options.upstreams, options.windows, telemetry)
+        telemetry.label_upstreams([DEFAULT, *(each.name for each in options.upstreams.listed)])
 
     def upstream_named(self, name: str) -> Destination | None:
-        return self._choosing.upstreams.by_name(name)
+        return self._options.upstreams.by_name(name)
 
     def choose(self, call: ProxyRequest, model: str | None) -> None:
         model = model_of(call.route) or model
         if model is not None and not call.identity.upstream:
-            call.destination = self._choosing.upstreams.of_model(model)
+            call.destination = self._options.upstreams.of_model(model)
 
     async def serve(self, call: ProxyRequest) -> None:
         if call.identity.upstream:
@@ -126,52 +125,51 @@ class Dispatch(Passthrough):
         self.choose(call, None)
         if call.destination is not None or not _may_be_json(call.headers):
             return await super().serve(call)
-        body = await call.body(self._choosing.limits)
+        body = await call.body(self._options.limits)
         await self.forward(call, body_to_forward(call, body))
 
     async def forward(self, call: ProxyRequest, body: bytes | None) -> None:
-        known = call.destination is not None or call.identity.upstream
-        if body and not known and _may_be_json(call.headers):
-            model = await self._choosing.threads.run(len(body), partial(model_in, body))
+        is_chosen = call.destination is not None or call.identity.upstream
+        if body and not is_chosen and _may_be_json(call.headers):
+            model = await self._options.threads.run(len(body), partial(model_in, body))
             self.choose(call, model)
         await super().forward(call, body)
 
     async def _list(self, call: ProxyRequest) -> None:
         """Answer with the models of all upstreams; relay to [upstream] if none has a list."""
-        body = await call.body(self._choosing.limits)
-        with DisconnectGuard(call.receive) as presence:
-            call.delivery.presence = presence
-            models = await self._catalogue.models(partial(self._ask_for_list, call))
+        body = await call.body(self._options.limits)
+        with call.guard():
+            models = await self._catalogue.models(partial(self._request_list, call))
             if models is not None:
                 return await call.answer(models)
         await super().forward(call, body_to_forward(call, body))
 
-    async def _ask_for_list(self, call: ProxyRequest, destination: Destination | None) -> Reply:
-        kept = [each for each in call.headers if each[0] in LISTING_HEADERS]
+    async def _request_list(self, call: ProxyRequest, destination: Destination | None) -> Reply:
+        listing_headers = [each for each in call.headers if each[0] in LISTING_HEADERS]
         query = call.query if destination is None else destination.query_for_models
-        headers = [*kept, (b"accept-encoding", b"identity")]
-        one = replace(call, destination=destination, query=query, headers=headers)
-        return await self.send_upstream(one, None)
+        headers = [*listing_headers, (b"accept-encoding", b"identity")]
+        list_request = replace(call, destination=destination, query=query, headers=headers)
+        return await self.send_upstream(list_request, None)
 
     async def _send(
         self, call: ProxyRequest, headers: RawHeaders, body: Body, length: int | None
     ) -> Reply:
         name = call.upstream or DEFAULT
         try:
-            reply = await self._sent(call, headers, body, length)
+            reply = await self._send_to_destination(call, headers, body, length)
         except UpstreamError as error:
             self._telemetry.count_upstream_request(name, error.kind)
             raise
         self._telemetry.count_upstream_request(name, failure_of_status(reply.status) or "answered")
         return reply
 
-    async def _sent(
+    async def _send_to_destination(
         self, call: ProxyRequest, headers: RawHeaders, body: Body, length: int | None
     ) -> Reply:
         destination = call.destination
         if destination is None:
-            kept = [each for each in headers if each[0] != COOKIE]
-            return await super()._send(call, kept, body, length)
+            without_cookies = [each for each in headers if each[0] != COOKIE]
+            return await super()._send(call, without_cookies, body, length)
         if destination.key is not None:
             self._check(call, destination)
         headers, query = (
@@ -179,17 +177,17 @@ class Dispatch(Passthrough):
             destination.query(call.query),
         )
         target = call.route.target + (b"?" + query if query else b"")
-        leave = self._places.take(destination, call.caller.tenant)
+        release = self._slots.take(destination, call.caller.tenant)
         try:
             reply = await destination.upstream.send(call.method, target, headers, body, length)
         except BaseException:
-            leave()
+            release()
             raise
-        return SlotReply(reply, leave)
+        return SlotReply(reply, release)
 
     def _check(self, call: ProxyRequest, destination: Destination) -> None:
         """Raise ProxyError 403 for a call that must not use the operator's key."""
-        if call.caller.is_anonymous and not self._choosing.trusted.admits(call.headers):
+        if call.caller.is_anonymous and not self._options.trusted.admits(call.headers):
             raise cross_site()
         if call.caller.client is not None:
             return

@@ -9,8 +9,8 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from proxy.chat.message import last_user
-from proxy.gateway.exchange import Loaded, Services
+from proxy.chat.message import last_user_index
+from proxy.gateway.exchange import LoadedExchange, Services
 from proxy.gateway.prompt.knowledge_step import KnowledgeStep
 from proxy.gateway.prompt.prompt import AssembledPrompt, render_messages
 from proxy.gateway.prompt.recall_query import query_for, text_at
@@ -29,33 +29,33 @@ class TokenBudget:
     budget of what is added after them.
     """
 
-    def __init__(self, loaded: Loaded, services: Services) -> None:
+    def __init__(self, loaded: LoadedExchange, services: Services) -> None:
         exchange, self._services = loaded.exchange, services
         self._request, self._size = exchange.request, len(exchange.body)
         self._counter = exchange.counter
         identity, profile = exchange.context.identity, exchange.context.profile
         self._window = partial(services.window, identity.upstream, exchange.request.model)
-        most = profile.max_tokens if exchange.rules.summarised else None
-        self._bounds = [bound for bound in (identity.max_tokens, most) if bound is not None]
+        max_tokens = profile.max_tokens if exchange.rules.summarised else None
+        self._bounds = [bound for bound in (identity.max_tokens, max_tokens) if bound is not None]
 
-    async def in_context(self, wanted: int) -> int | None:
-        """Tokens left in the model's context window; None if ``wanted`` tokens fit for certain.
+    async def room_in_context(self, tokens: int) -> int | None:
+        """Tokens left in the model's context window; None if ``tokens`` tokens fit for certain.
 
         A request has fewer tokens than bytes, so they are counted only near the limit.
         """
         answer = self._request.max_output or DEFAULT_ANSWER_TOKENS
-        at_most = wanted + self._size + answer
-        await self._services.models.wait_loaded(at_most)
-        window = self._window(at_most)
-        if window is None or at_most <= window:
+        upper_bound = tokens + self._size + answer
+        await self._services.models.wait_loaded(upper_bound)
+        window = self._window(upper_bound)
+        if window is None or upper_bound <= window:
             return None
         return max(0, window - answer - await self._request_tokens())
 
-    async def left(self, most: int, injected: int) -> int:
-        """How many of ``most`` tokens may be added to the ``injected`` ones."""
-        room = await self.in_context(injected + most)
-        bounds = self._bounds if room is None else [*self._bounds, room]
-        return min([most, *(bound - injected for bound in bounds)])
+    async def available(self, limit: int, injected: int) -> int:
+        """How many of ``limit`` tokens may be added to the ``injected`` ones."""
+        context_room = await self.room_in_context(injected + limit)
+        bounds = self._bounds if context_room is None else [*self._bounds, context_room]
+        return min([limit, *(bound - injected for bound in bounds)])
 
     async def _request_tokens(self) -> int:
         messages = (*self._request.leading, *self._request.messages)
@@ -64,7 +64,7 @@ class TokenBudget:
         )
 
 
-async def enrich(loaded: Loaded, services: Services) -> AssembledPrompt:
+async def enrich(loaded: LoadedExchange, services: Services) -> AssembledPrompt:
     """The prompt: the window fitted into the model's context, learned memory, recalled passages."""
     budget = TokenBudget(loaded, services)
     prompt = AssembledPrompt.of(loaded, loaded.prepared.planned.prompt)
@@ -76,29 +76,29 @@ async def enrich(loaded: Loaded, services: Services) -> AssembledPrompt:
 
 
 def compose_within(
-    before: AssembledPrompt, cap: int, services: Services, *, hard: bool
+    assembled: AssembledPrompt, cap: int, services: Services, *, hard: bool
 ) -> AssembledPrompt:
     """The prompt composed again within ``cap`` tokens, at least half of them for learned memory and
     recall.  ``hard``: see Rules.
     """
-    loaded = before.loaded
-    room = max(cap // 2, cap - before.prompt.injected.tokens)
-    fits = before.known.tokens <= room
-    known = before.known if fits else _choose_known(before, room, services.knowledge)
-    recall = before.recall.within(room - known.tokens)
-    left = cap - known.tokens - recall.tokens
-    rules = replace(loaded.exchange.rules, cap=left, capped_by="context_length", hard=hard)
-    planned, said = loaded.prepared.planned, loaded.exchange.request.messages
-    prompt = compose(loaded.prepared.snapshot, planned.plan, said, rules)
-    messages = render_messages(loaded, prompt, before.text_only)
-    return replace(before, prompt=prompt, messages=messages, known=known, recall=recall)
+    loaded = assembled.loaded
+    extra_room = max(cap // 2, cap - assembled.prompt.injected.tokens)
+    fits = assembled.known.tokens <= extra_room
+    known = assembled.known if fits else _choose_known(assembled, extra_room, services.knowledge)
+    recall = assembled.recall.within(extra_room - known.tokens)
+    window_room = cap - known.tokens - recall.tokens
+    rules = replace(loaded.exchange.rules, cap=window_room, capped_by="context_length", hard=hard)
+    plan, request = loaded.prepared.planned.plan, loaded.exchange.request
+    prompt = compose(loaded.prepared.snapshot, plan, request.messages, rules)
+    messages = render_messages(loaded, prompt, assembled.text_only)
+    return replace(assembled, prompt=prompt, messages=messages, known=known, recall=recall)
 
 
 async def _fit_context(
     prompt: AssembledPrompt, budget: TokenBudget, services: Services
 ) -> AssembledPrompt:
     """The prompt, narrowed if it does not fit into the model's context window."""
-    room = await budget.in_context(prompt.tokens) if prompt.tokens else None
+    room = await budget.room_in_context(prompt.tokens) if prompt.tokens else None
     if room is None or prompt.tokens <= room:
         return prompt
     return replace(compose_within(prompt, room, services, hard=False), trimmed=True)
@@ -110,13 +110,13 @@ async def _choose_known_blocks(
     """The learned memory that fits."""
     if prompt.loaded.knowledge is None:
         return prompt.known
-    most = _share(prompt, prompt.loaded.exchange.context.profile_rules.known_tokens)
-    return _choose_known(prompt, await budget.left(most, prompt.tokens), services.knowledge)
+    limit = _within_profile(prompt, prompt.loaded.exchange.context.profile_rules.max_learned_tokens)
+    return _choose_known(prompt, await budget.available(limit, prompt.tokens), services.knowledge)
 
 
-def _share(prompt: AssembledPrompt, most: int) -> int:
-    """``most``, or less if all that is beside the window would be more than ``max_tokens``."""
-    return min(most, prompt.loaded.exchange.context.profile.max_tokens - prompt.extra_tokens)
+def _within_profile(prompt: AssembledPrompt, limit: int) -> int:
+    """``limit``, lowered so that everything beside the window stays within ``max_tokens``."""
+    return min(limit, prompt.loaded.exchange.context.profile.max_tokens - prompt.extra_tokens)
 
 
 def _choose_known(prompt: AssembledPrompt, budget: int, step: KnowledgeStep) -> KnownBlocks:
@@ -124,7 +124,7 @@ def _choose_known(prompt: AssembledPrompt, budget: int, step: KnowledgeStep) -> 
     if knowledge is None or budget <= 0:
         return KnownBlocks()
     messages, last = prompt.messages, exchange.request.last_user
-    at = last_user(messages)
+    at = last_user_index(messages)
     question = text_at(messages, at, last) if at is not None else ""
     known = step.choose(knowledge, question, budget, exchange.counter.count_lines)
     return known if at is not None else KnownBlocks(known.head)
@@ -138,8 +138,8 @@ async def _with_recall(
     profile = exchange.context.profile
     if not profile.recall.enabled:
         return prompt
-    most = _share(prompt, exchange.context.profile_rules.recall_tokens)
-    query = query_for(prompt, await budget.left(most, prompt.tokens))
+    limit = _within_profile(prompt, exchange.context.profile_rules.max_recall_tokens)
+    query = query_for(prompt, await budget.available(limit, prompt.tokens))
     if query is None:
         return prompt
     query, rewritten = await services.rewrite.finish(

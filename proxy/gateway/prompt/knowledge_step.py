@@ -35,9 +35,9 @@ class KnowledgeStep:
         """Start the lookup; already done, with None, if not ``wanted`` or nothing is learned."""
         if wanted and context.profile_rules.learns:
             return asyncio.create_task(self._load_cards(context, question, count), name="look")
-        nothing = asyncio.get_running_loop().create_future()
-        nothing.set_result(None)
-        return nothing
+        no_knowledge = asyncio.get_running_loop().create_future()
+        no_knowledge.set_result(None)
+        return no_knowledge
 
     async def _load_cards(
         self, context: RequestContext, question: str, count: CountText
@@ -47,10 +47,10 @@ class KnowledgeStep:
             async with TimeLimit(profile.recall.timeout):
                 cards = await self._knowledge.look(context.key.tenant, user, profile)
         except (StoreError, TimeoutError) as failure:
-            why = str(failure) or "no answer in time"
-            logger.warning("nothing known goes into the prompt: %s", why)
+            reason = str(failure) or "no answer in time"
+            logger.warning("nothing known goes into the prompt: %s", reason)
             return None
-        known = self._choose(cards, question, context.profile_rules.known_tokens, count)
+        known = self._choose(cards, question, context.profile_rules.max_learned_tokens, count)
         return LoadedKnowledge(cards, question, known)
 
     def choose(

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from proxy.chat.blocks import block, summary_block
 from proxy.chat.message import Piece
 from proxy.formats.format import Addition
-from proxy.gateway.exchange import ChatExchange, Loaded
+from proxy.gateway.exchange import ChatExchange, LoadedExchange
 from proxy.gateway.prompt.recall_step import NO_RECALL, RecallBlock
 from proxy.gateway.report import MemoryReport, Reason, RecordDetails
 from proxy.learning.prompt_cards import Block, KnownBlocks
@@ -41,7 +41,7 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
     ``text_only``: the stored messages, by their ids, that are sent as text alone.
     """
 
-    loaded: Loaded
+    loaded: LoadedExchange
     prompt: Prompt
     messages: list[Piece]
     known: KnownBlocks = KnownBlocks()
@@ -51,7 +51,7 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
     text_only: Mapping[str, TextOnly] = {}
 
     @classmethod
-    def of(cls, loaded: Loaded, prompt: Prompt) -> AssembledPrompt:
+    def of(cls, loaded: LoadedExchange, prompt: Prompt) -> AssembledPrompt:
         """The prompt with stored messages only."""
         return cls(loaded, prompt, render_messages(loaded, prompt))
 
@@ -71,9 +71,9 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
         cards = self.prompt.cards
         if not self.text_only:
             return cards
-        worded = self.text_only.keys() - self.prompt.sent_as_text
+        ids = self.text_only.keys() - self.prompt.sent_as_text
         return [
-            replace(card, tokens=self.text_only[card.id].tokens) if card.id in worded else card
+            replace(card, tokens=self.text_only[card.id].tokens) if card.id in ids else card
             for card in cards
         ]
 
@@ -139,10 +139,10 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
             stored = [card for card in stored if card.id in self.loaded.bodies]
         # Messages in the spool get their positions when they are replayed.
         resent = () if self.loaded.prepared.will_spool else self.prompt.resent
-        shown = self._trace(len(stored) - self._stored_after_question(), resent)
+        trace = self._trace(len(stored) - self._stored_after_question(), resent)
         context = self.exchange.context
-        shown = shown.limited(context.key, stored, context.profile.why)
-        return RecordDetails(recalled, msgspec.Raw(msgspec.json.encode(shown)))
+        trace = trace.limited(context.key, stored, context.profile.why)
+        return RecordDetails(recalled, msgspec.Raw(msgspec.json.encode(trace)))
 
     def _trace(self, before: int, resent: Sequence[Entry]) -> PromptTrace:
         """The trace without stored messages, ``before`` of which precede the blocks."""
@@ -162,17 +162,17 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
 
     def _stored_after_question(self) -> int:
         """The number of stored messages after the beginning of the last user message."""
-        behind, request = 0, self.exchange.request
+        count, request = 0, self.exchange.request
         for piece in reversed(self.prompt.pieces):
             if isinstance(piece, int):
                 role = request.messages[piece].role
             elif piece.card.id in self.loaded.bodies:
                 role = piece.card.role
-                behind += 1
+                count += 1
             else:
                 continue
             if role == "user":
-                return behind
+                return count
         return 0
 
     def body(self) -> bytes:
@@ -198,7 +198,7 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
 
 
 def render_messages(
-    loaded: Loaded, prompt: Prompt, text_only: Mapping[str, TextOnly] | None = None
+    loaded: LoadedExchange, prompt: Prompt, text_only: Mapping[str, TextOnly] | None = None
 ) -> list[Piece]:
     """A prompt's messages, stored ones as JSON; ``text_only``: see AssembledPrompt."""
     bodies = loaded.bodies

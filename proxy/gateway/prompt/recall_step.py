@@ -52,54 +52,60 @@ class RecallBlock(msgspec.Struct, frozen=True, gc=False):
     reason: Reason | None = None
 
     @classmethod
-    def of(cls, found: Recollection, session: str, count: CountText, budget: int) -> RecallBlock:
-        """As much of ``found`` as fits: first by estimates, which are corrected by counting the
-        whole, then passage by passage into the room that is left."""
-        return cls._estimated(found, session, count, budget)._filled(found, budget)
+    def of(
+        cls, recollection: Recollection, session: str, count: CountText, budget: int
+    ) -> RecallBlock:
+        """As much of ``recollection`` as fits into ``budget`` tokens.
+
+        Chosen by estimates, which are corrected by counting the block, then topped up passage by
+        passage.
+        """
+        return cls._fitted(recollection, session, count, budget)._topped_up(recollection, budget)
 
     @classmethod
-    def _estimated(
-        cls, found: Recollection, session: str, count: CountText, budget: int
+    def _fitted(
+        cls, recollection: Recollection, session: str, count: CountText, budget: int
     ) -> RecallBlock:
-        frame, room = _frame(count) if found else 0, budget - FRAMING_TOKENS
-        first = cls._written(found.within_budget(session, Cost(frame), room), session, count)
-        complete = first.recalled == len(found.all)
+        frame_tokens, room = _frame_tokens(count) if recollection else 0, budget - FRAMING_TOKENS
+        estimate = Cost(frame_tokens)
+        first = cls._rendered(recollection.within_budget(session, estimate, room), session, count)
+        complete = first.recalled == len(recollection.all)
         if first.tokens <= budget and (complete or first.tokens >= GOOD_FILL * budget):
             return first
-        corrected = frame + (room - frame) * room / max(1, first.tokens)
-        second = cls._written(
-            found.within_budget(session, Cost(frame), int(corrected)), session, count
-        )
+        corrected = int(frame_tokens + (room - frame_tokens) * room / max(1, first.tokens))
+        fitted = recollection.within_budget(session, estimate, corrected)
+        second = cls._rendered(fitted, session, count)
         fitting = [block for block in (first, second) if block.tokens <= budget]
         if fitting:
             return max(fitting, key=lambda block: block.tokens)
-        exact = Cost(frame, lambda text: count(escaped(text)))
-        return cls._written(found.within_budget(session, exact, room), session, count)
+        exact = Cost(frame_tokens, lambda text: count(escaped(text)))
+        return cls._rendered(recollection.within_budget(session, exact, room), session, count)
 
-    def _filled(self, found: Recollection, budget: int) -> RecallBlock:
+    def _topped_up(self, recollection: Recollection, budget: int) -> RecallBlock:
         """The block with further passages that fit, counted exactly: there are few."""
-        left = budget - self.tokens
-        if not self.recollection.passages or self.recalled == len(found.all) or left < MIN_ROOM:
+        tokens_left = budget - self.tokens
+        is_whole = self.recalled == len(recollection.all)
+        if not self.recollection.passages or is_whole or tokens_left < MIN_ROOM:
             return self
         cost = Cost(0, lambda text: self.count(escaped(text)))
-        filled = self.recollection.topped_up(found, self.session, cost, left)
-        if filled is self.recollection:
+        extended = self.recollection.topped_up(recollection, self.session, cost, tokens_left)
+        if extended is self.recollection:
             return self
-        more = self._written(filled, self.session, self.count)
-        return more if more.tokens <= budget else self
+        block = self._rendered(extended, self.session, self.count)
+        return block if block.tokens <= budget else self
 
     @classmethod
-    def _written(cls, found: Recollection, session: str, count: CountText) -> RecallBlock:
-        blocks = tuple(_blocks(found, session))
+    def _rendered(cls, recollection: Recollection, session: str, count: CountText) -> RecallBlock:
+        blocks = tuple(_blocks(recollection, session))
         tokens = sum(map(count, blocks)) + FRAMING_TOKENS if blocks else 0
-        return cls(found, session, count, blocks, tokens)
+        return cls(recollection, session, count, blocks, tokens)
 
     def within(self, budget: int) -> RecallBlock:
         """The block reduced to at most ``budget`` tokens."""
         if self.tokens <= budget:
             return self
-        less = RecallBlock.of(self.recollection, self.session, self.count, budget)
-        return replace(less, seconds=self.seconds, reason=self.reason)
+        reduced = RecallBlock.of(self.recollection, self.session, self.count, budget)
+        return replace(reduced, seconds=self.seconds, reason=self.reason)
 
     def __bool__(self) -> bool:
         return bool(self.blocks)
@@ -110,7 +116,7 @@ class RecallBlock(msgspec.Struct, frozen=True, gc=False):
         return len(self.recollection.all)
 
     def sources(self) -> tuple[Recalled, ...]:
-        """For the exchange's record."""
+        """What was recalled, in the form in which the exchange is recorded."""
         return tuple([one.recalled for one in self.recollection.all])
 
     def order(self) -> tuple[int, ...]:
@@ -124,16 +130,16 @@ NO_SEARCH = RecallBlock(seconds=0.0)
 
 
 @lru_cache(maxsize=16)
-def _frame(count: CountText) -> int:
+def _frame_tokens(count: CountText) -> int:
     """Tokens of a block without lines; constant for a model's counter."""
     return max(count(block(kind, note, "")) for kind, note in NOTES.items())
 
 
-def _blocks(found: Recollection, session: str) -> Iterator[str]:
-    if found.standing:
-        yield block("wishes", NOTES["wishes"], standing_lines(found.standing))
-    if found.passages:
-        yield block("recall", NOTES["recall"], passage_lines(found.passages, session))
+def _blocks(recollection: Recollection, session: str) -> Iterator[str]:
+    if recollection.standing:
+        yield block("wishes", NOTES["wishes"], standing_lines(recollection.standing))
+    if recollection.passages:
+        yield block("recall", NOTES["recall"], passage_lines(recollection.passages, session))
 
 
 class RecallStep:
@@ -148,14 +154,14 @@ class RecallStep:
             self._recaller.schedule_indexing(query)
             self._telemetry.observe_recall(0.0, 0)
             return NO_SEARCH
-        clock = time.perf_counter()
-        found, reason = await self._found(query, timeout)
-        recall = RecallBlock.of(found, query.key.session, query.count, query.budget)
-        seconds = time.perf_counter() - clock
+        start = time.perf_counter()
+        recollection, reason = await self._recall(query, timeout)
+        recall = RecallBlock.of(recollection, query.key.session, query.count, query.budget)
+        seconds = time.perf_counter() - start
         self._telemetry.observe_recall(seconds, recall.recalled)
         return replace(recall, seconds=seconds, reason=reason)
 
-    async def _found(
+    async def _recall(
         self, query: RecallQuery, timeout: float
     ) -> tuple[Recollection, Reason | None]:
         try:

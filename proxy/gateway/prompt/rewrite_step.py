@@ -7,7 +7,7 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from proxy.chat.message import ChatMessage, Piece, last_user, read_stored
+from proxy.chat.message import ChatMessage, Piece, last_user_index, read_stored
 from proxy.chat.request import ChatRequest
 from proxy.gateway.context import RequestContext
 from proxy.recall.query.query import RecallQuery
@@ -33,15 +33,15 @@ class RewriteStep:
     def begin(self, context: RequestContext, request: ChatRequest) -> Rewriting | None:
         """Start before the session is loaded, if the request itself has the preceding messages."""
         messages = request.messages
-        asks = bool(messages) and messages[-1].role == "user"
-        if not (asks and self._should_rewrite(context)):
+        ends_with_question = bool(messages) and messages[-1].role == "user"
+        if not (ends_with_question and self._should_rewrite(context)):
             return None
-        before = preceding_utterances(messages, len(messages) - 1)
-        return self._begin(context, request, before) if before else None
+        preceding = preceding_utterances(messages, len(messages) - 1)
+        return self._begin(context, request, preceding) if preceding else None
 
     async def finish(
         self,
-        begun: Rewriting | None,
+        rewriting: Rewriting | None,
         context: RequestContext,
         request: ChatRequest,
         messages: Sequence[Piece],
@@ -57,12 +57,13 @@ class RewriteStep:
             or query.has_nowhere_to_look
         ):
             return query, None
-        at = last_user(messages)
-        if begun is None and at is not None and (before := preceding_utterances(messages, at)):
-            begun = self._begin(context, request, before)
-        if begun is None:
+        at = last_user_index(messages)
+        if rewriting is None and at is not None:
+            preceding = preceding_utterances(messages, at)
+            rewriting = self._begin(context, request, preceding) if preceding else None
+        if rewriting is None:
             return query, None
-        rewritten = await begun.result()
+        rewritten = await rewriting.result()
         if not rewritten.added:
             return query, rewritten
         return replace(query, text=f"{query.text}\n{rewritten.added}"), rewritten
@@ -72,14 +73,14 @@ class RewriteStep:
         return self._rewriter is not None and recall.enabled and recall.rewrite.enabled
 
     def _begin(
-        self, context: RequestContext, request: ChatRequest, before: Sequence[Utterance]
+        self, context: RequestContext, request: ChatRequest, preceding: Sequence[Utterance]
     ) -> Rewriting | None:
         question = request.last_user_text
         if self._rewriter is None or not is_followup(question):
             return None
         settings = context.profile.recall.rewrite
         tenant = context.key.tenant
-        return self._rewriter.begin(tenant, settings, request.model, question, before)
+        return self._rewriter.begin(tenant, settings, request.model, question, preceding)
 
 
 def preceding_utterances(messages: Sequence[Piece], at: int) -> tuple[Utterance, ...]:

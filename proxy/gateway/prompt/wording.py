@@ -24,12 +24,12 @@ def stored_as_text(prompt: AssembledPrompt, ids: Collection[str] | None = None) 
 def _text_only_messages(
     prompt: AssembledPrompt, ids: Collection[str] | None
 ) -> Iterator[tuple[str, TextOnly]]:
-    """Text-only forms by id, without messages whose calls are sent as text already."""
+    """The text-only form of each message, by id; not for messages that are sent as text already."""
     count, bodies = prompt.exchange.counter.count, prompt.loaded.bodies
-    done = prompt.prompt.sent_as_text.union(prompt.text_only)
+    text_ids = prompt.prompt.sent_as_text.union(prompt.text_only)
     for entry in prompt.prompt.stored:
         id = entry.card.id
-        if id in done or (ids is not None and id not in ids) or id not in bodies:
+        if id in text_ids or (ids is not None and id not in ids) or id not in bodies:
             continue
         text = with_text_only(bodies[id])
         if text is not bodies[id]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import msgspec
@@ -21,7 +21,7 @@ from proxy.chat.tools.calltext import calls_as_text
 from proxy.gateway.context import RequestContext
 from proxy.gateway.exchange import Services
 from proxy.gateway.offload import MIN_THREAD_BYTES, RequestThreads
-from proxy.gateway.outgoing import Degraded, OutgoingRequest
+from proxy.gateway.outgoing import DegradedPrompt, OutgoingRequest
 from proxy.gateway.recording.tap import TOO_LARGE
 from proxy.gateway.report import MemoryReport
 from proxy.gateway.tools.toolbox import ToolLog
@@ -58,8 +58,19 @@ logger = logging.getLogger(__name__)
 
 
 def due_of(context: RequestContext, now: float) -> tuple[Due, ...]:
-    """The background work that may be due after an exchange; ``now`` in Unix seconds."""
-    return (*_summary(context, now), *_learning(context, now))
+    """The background work that may be due after an exchange; ``now`` in Unix seconds.
+
+    ``build_commit`` drops the summary unless the exchange fills the window.  A user's session is
+    learned from after some turns, or after a pause.
+    """
+    identity, pace = context.identity, context.profile_rules.pace
+    profile, due = identity.profile, list[Due]()
+    if context.profile.summary.enabled:
+        due.append(Due(kind="summary", profile=profile, at=now))
+    if pace is not None and identity.user is not None:
+        later = now + pace.seconds
+        due.append(Due(kind="learning", profile=profile, at=now, after=pace.turns, later=later))
+    return tuple(due)
 
 
 def due_after_import(profile: ProfileSettings, user: str | None, now: float) -> tuple[Due, ...]:
@@ -70,30 +81,11 @@ def due_after_import(profile: ProfileSettings, user: str | None, now: float) -> 
     return tuple(Due(kind=kind, profile="", at=now) for kind in kinds)
 
 
-def _summary(context: RequestContext, now: float) -> Iterator[Due]:
-    """``build_commit`` drops it unless the exchange fills the window."""
-    if context.profile.summary.enabled:
-        yield Due(kind="summary", profile=context.identity.profile, at=now)
-
-
-def _learning(context: RequestContext, now: float) -> Iterator[Due]:
-    """Learning from a user's session: after some turns, or after a pause."""
-    pace = context.profile_rules.pace
-    if pace is not None and context.identity.user is not None:
-        yield Due(
-            kind="learning",
-            profile=context.identity.profile,
-            at=now,
-            after=pace.turns,
-            later=now + pace.seconds,
-        )
-
-
 class RecordHeader(msgspec.Struct, frozen=True, gc=False):
     """What is recorded of an exchange beside its messages.
 
-    ``system`` is empty if it has not changed.  ``forced``: the request forced a tool call, so that
-    the calls may be the answer.
+    ``system`` is empty if it has not changed.  ``forces_calls``: the request demands a tool call,
+    so that the calls may be the answer.
     """
 
     id: str
@@ -107,7 +99,7 @@ class RecordHeader(msgspec.Struct, frozen=True, gc=False):
     ttl: int
     injection: Injection
     due: tuple[Due, ...]
-    forced: bool
+    forces_calls: bool
 
 
 class UnplannedRequest(msgspec.Struct, frozen=True, gc=False):
@@ -131,7 +123,7 @@ class ExchangeRecorder:
     def __init__(
         self,
         key: SessionKey,
-        heading: RecordHeader,
+        header: RecordHeader,
         pending: PendingRecord | UnplannedRequest,
         recorder: Recorder,
         count: Count,
@@ -140,7 +132,7 @@ class ExchangeRecorder:
         size: int,
         tools: ToolLog | None,
     ) -> None:
-        self._key, self._heading, self._pending = key, heading, pending
+        self._key, self._header, self._pending = key, header, pending
         self._recorder, self._count, self._telemetry = recorder, count, telemetry
         self._threads, self._size = threads, size
         self._tools = tools
@@ -164,10 +156,10 @@ class ExchangeRecorder:
 
     async def commit(self, reply: Reply | None, *, incomplete: bool) -> None:
         """Record the exchange: durable on return, else counted as lost."""
-        clock = time.perf_counter()
+        start = time.perf_counter()
         result = await self._record(reply, await self._meta(reply, incomplete))
         self.recorded = result in ("recorded", "spooled")
-        self._telemetry.observe_commit(time.perf_counter() - clock)
+        self._telemetry.observe_commit(time.perf_counter() - start)
         if result == "lost":
             self._telemetry.count_lost()
         else:
@@ -182,9 +174,9 @@ class ExchangeRecorder:
         if reply.usage is None or self._cache_counted:
             return
         self._cache_counted = True
-        used = reply.token_usage
-        self._telemetry.count_cached_tokens(used.cached)
-        self._telemetry.count_cache_writes(used.written)
+        usage = reply.token_usage
+        self._telemetry.count_cached_tokens(usage.cached)
+        self._telemetry.count_cache_writes(usage.written)
 
     async def _record(self, reply: Reply | None, meta: ExchangeMeta) -> CommitResult:
         self._usage_recorded = meta.exchange.usage is not None
@@ -204,22 +196,22 @@ class ExchangeRecorder:
         """Record what arrived after the commit."""
         self._count_cache(reply)
         answers = self._choices(reply)
-        more = extended_answer(self._answers, answers)
+        extended = extended_answer(self._answers, answers)
         amendment = None
         if self._commit is not None:
-            came = (self._commit, answers, reply.usage, self._count, more)
-            size = len(more.body) if more else 0
-            amendment = await self._threads.run(size, partial(amend, *came))
+            arguments = (self._commit, answers, reply.usage, self._count, extended)
+            size = len(extended.body) if extended else 0
+            amendment = await self._threads.run(size, partial(amend, *arguments))
         elif reply.usage is not None and not self._usage_recorded:
-            amendment = Amendment(exchange=self._heading.id, usage=reply.usage)
+            amendment = Amendment(exchange=self._header.id, usage=reply.usage)
         if amendment is not None:
             await self._recorder.amend(self._key, amendment)
-        if more is not None and self._deferred is not None:
-            late = ExtendedAnswer.of(self._deferred, self._answers, more)
-            await self._recorder.defer_more(self._key, late)
+        if extended is not None and self._deferred is not None:
+            deferred_answer = ExtendedAnswer.of(self._deferred, self._answers, extended)
+            await self._recorder.defer_more(self._key, deferred_answer)
 
     def _choices(self, reply: Reply) -> tuple[Choice, ...]:
-        if not self._heading.forced:
+        if not self._header.forces_calls:
             return reply.choices
         return tuple(
             msgspec.structs.replace(choice, unanswered_form=calls_as_text(choice.body))
@@ -229,41 +221,41 @@ class ExchangeRecorder:
         )
 
     async def _meta(self, reply: Reply | None, incomplete: bool) -> ExchangeMeta:
-        heading, pending = self._heading, reply.pending_id if reply else None
+        header, pending_id = self._header, reply.pending_id if reply else None
         return ExchangeMeta(
             exchange=self._exchange(reply, incomplete),
-            user=heading.user,
-            system=jsontext.join_items(heading.system) if heading.system else None,
-            system_tokens=await self._threads.sum_tokens(self._count, heading.system),
-            idempotency_key=fetch_key(pending) if pending else heading.idempotency_key,
-            ttl=heading.ttl,
-            choices=ROOM_FOR_ANSWER if pending else heading.choices,
-            due=heading.due,
+            user=header.user,
+            system=jsontext.join_items(header.system) if header.system else None,
+            system_tokens=await self._threads.sum_tokens(self._count, header.system),
+            idempotency_key=fetch_key(pending_id) if pending_id else header.idempotency_key,
+            ttl=header.ttl,
+            choices=ROOM_FOR_ANSWER if pending_id else header.choices,
+            due=header.due,
         )
 
     def _exchange(self, reply: Reply | None, incomplete: bool) -> Exchange:
-        heading = self._heading
-        first = reply.choices[0] if reply and reply.choices else None
+        header = self._header
+        choice = reply.choices[0] if reply and reply.choices else None
         return Exchange(
-            id=heading.id,
-            profile=heading.profile,
-            started_at=heading.began,
+            id=header.id,
+            profile=header.profile,
+            started_at=header.began,
             created_at=steady_now(),
-            model=_encodable((reply.model if reply else None) or heading.model),
-            asked=_encodable(heading.model),
+            model=_encodable((reply.model if reply else None) or header.model),
+            asked=_encodable(header.model),
             incomplete=incomplete,
-            finish_reason=_encodable(first.finish_reason) if first else None,
+            finish_reason=_encodable(choice.finish_reason) if choice else None,
             usage=reply.usage if reply else None,
             memory=self._injection(reply),
-            keyed=heading.idempotency_key is not None,
+            keyed=header.idempotency_key is not None,
         )
 
     def _injection(self, reply: Reply | None) -> Injection:
         """What memory did, with the calls of its tools, and whether the answer was truncated."""
-        injection = self._heading.injection
+        injection = self._header.injection
         if reply is not None and reply.truncated:
             injection = msgspec.structs.replace(injection, reason=TOO_LARGE)
-        return self._tools.into(injection) if self._tools else injection
+        return self._tools.add_to(injection) if self._tools else injection
 
 
 def recorder_for(
@@ -290,12 +282,12 @@ def recorder_for(
 
 def _pending(outgoing: OutgoingRequest) -> PendingRecord | UnplannedRequest:
     exchange, prompt = outgoing.exchange, outgoing.prompt
-    said = exchange.request.messages
-    if isinstance(prompt, Degraded):
-        return UnplannedRequest(said, exchange.intent, exchange.rules.window)
+    messages = exchange.request.messages
+    if isinstance(prompt, DegradedPrompt):
+        return UnplannedRequest(messages, exchange.intent, exchange.rules.window)
     prepared = prompt.loaded.prepared
     plan, alone = prepared.planned.plan, bool(exchange.intent.on)
-    return pending_record(plan, prompt.prompt, said, prepared.snapshot, alone=alone)
+    return pending_record(plan, prompt.prompt, messages, prepared.snapshot, alone=alone)
 
 
 def _record_header(outgoing: OutgoingRequest, report: MemoryReport) -> RecordHeader:
@@ -303,16 +295,16 @@ def _record_header(outgoing: OutgoingRequest, report: MemoryReport) -> RecordHea
     request, context = exchange.request, exchange.context
     leading = request.system_record
     system = jsontext.join_items(leading) if leading else None
-    found = Snapshot() if isinstance(prompt, Degraded) else prompt.loaded.prepared.snapshot
+    snapshot = Snapshot() if isinstance(prompt, DegradedPrompt) else prompt.loaded.prepared.snapshot
     return RecordHeader(
         id=exchange.id,
         profile=context.identity.profile,
         began=exchange.began,
         model=request.model,
         choices=request.n,
-        forced=request.forces_calls,
-        user=context.identity.user or found.owner,
-        system=leading if system != found.system else (),
+        forces_calls=request.forces_calls,
+        user=context.identity.user or snapshot.owner,
+        system=leading if system != snapshot.system else (),
         idempotency_key=context.identity.idempotency_key,
         ttl=context.profile.ttl,
         injection=outgoing.injection(report),

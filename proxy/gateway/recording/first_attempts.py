@@ -15,50 +15,50 @@ from proxy.gateway.exchange import ChatExchange
 from proxy.memory.reconciliation.retry import RETRY_SECONDS
 
 MAX_ATTEMPTS = 16_384
-"""Entries of 300 bytes; the oldest are dropped.  A retry without an entry is judged by what is
-stored alone, as is one that reaches another worker."""
+"""Entries of 300 bytes; the oldest are dropped.  For a retry without an entry, or one that reaches
+another worker, only what is stored decides."""
 
 MAX_PENDING = 8
 """Failed attempts of the same session and message that are remembered."""
 
 
 class PendingAttempt(NamedTuple):
-    """An attempt by ``request_hash``; ``began`` (Unix seconds) is 0 for a retry."""
+    """An attempt; ``key`` is its ``request_hash``, ``began`` (Unix seconds) is 0 for a retry."""
 
-    at: int
+    key: int
     began: float = 0.0
 
 
 class FirstAttempts:
     """The attempts of one worker process."""
 
-    def __init__(self, most: int = MAX_ATTEMPTS) -> None:
-        self._unrecorded: LRUCache[int, tuple[float, ...]] = LRUCache(most)
+    def __init__(self, max_attempts: int = MAX_ATTEMPTS) -> None:
+        self._unrecorded: LRUCache[int, tuple[float, ...]] = LRUCache(max_attempts)
 
     def register(self, exchange: ChatExchange) -> tuple[ChatExchange, PendingAttempt | None]:
         """Remember a first attempt, or make the retry of a failed one a first attempt.
 
         Nothing is done for a request with an idempotency key, which identifies retries itself.
         """
-        identity, at = exchange.context.identity, request_hash(exchange)
+        identity, key = exchange.context.identity, request_hash(exchange)
         if identity.idempotency_key is not None:
             return exchange, None
         began = exchange.began
-        failed = [x for x in self._unrecorded.get(at, ()) if began - x < RETRY_SECONDS]
+        failed = [x for x in self._unrecorded.get(key, ()) if began - x < RETRY_SECONDS]
         if not identity.retry:
-            self._unrecorded[at] = tuple([*failed, began][-MAX_PENDING:])
-            return exchange, PendingAttempt(at, began)
+            self._unrecorded[key] = tuple([*failed, began][-MAX_PENDING:])
+            return exchange, PendingAttempt(key, began)
         if failed:
             exchange = replace(exchange, intent=replace(exchange.intent, retry=False))
-        return exchange, PendingAttempt(at)
+        return exchange, PendingAttempt(key)
 
     def forget(self, attempt: PendingAttempt) -> None:
         """Forget an attempt that was recorded; for a retry, the oldest failed attempt."""
-        began = list(self._unrecorded.pop(attempt.at, ()))
+        began = list(self._unrecorded.pop(attempt.key, ()))
         if began:
             began.remove(attempt.began if attempt.began in began else began[0])
         if began:
-            self._unrecorded[attempt.at] = tuple(began)
+            self._unrecorded[attempt.key] = tuple(began)
 
 
 def request_hash(exchange: ChatExchange) -> int:

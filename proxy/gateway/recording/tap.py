@@ -29,9 +29,9 @@ TOO_LARGE: Final = "answer_too_large"
 """The reason of an exchange of which only a part of the answer was recorded."""
 
 _LAST = ("done", "error")
-"""Kinds of marks behind which nothing of a stream counts."""
+"""Kinds of hold points after which the rest of a stream is ignored."""
 
-Pass = Callable[[bytes], Awaitable[None]]
+Forward = Callable[[bytes], Awaitable[None]]
 
 ReadReply = Callable[[bytes], ChatReply | None]
 """See Format."""
@@ -55,7 +55,7 @@ class StreamTap:
     def __init__(self, recorder: ReplyRecorder, reader: StreamReader) -> None:
         self._recorder, self._reader = recorder, reader
         self._gate = Gate(reader.may_end, reader.end_signal)
-        self._committed = self._final = False
+        self._committed = self._amended = False
         self._read_early: bytes | None = None
         """The payload of an unfinished event that the reader has been fed already."""
 
@@ -63,9 +63,9 @@ class StreamTap:
         """Relay and record; raises what the chunks of the reply raise."""
         try:
             async for data in reply.chunks():
-                await self._piece(data, delivery.piece)
+                await self._relay_chunk(data, delivery.piece)
         except UpstreamError:
-            await self._broken()
+            await self._upstream_failed()
             raise
         await self._end()
         await delivery.end()
@@ -73,39 +73,39 @@ class StreamTap:
     async def abandon(self) -> None:
         """Record the part of a reply that has arrived: no more will be read."""
         self._read()
-        await self._record(self._built(), incomplete=True, last=True)
+        await self._record(self._build_reply(), incomplete=True, last=True)
 
-    async def _broken(self) -> None:
+    async def _upstream_failed(self) -> None:
         """Record a background response: it continues without this stream and can be fetched."""
         self._read()
-        if self._built().pending_id is not None:
+        if self._build_reply().pending_id is not None:
             await self.abandon()
 
-    async def _piece(self, data: bytes, pass_on: Pass) -> None:
-        marks = self._gate.feed(data)
-        self._read(marks)
-        if not marks:
-            return await pass_on(data)
-        at = marks[0].offset
+    async def _relay_chunk(self, data: bytes, forward: Forward) -> None:
+        hold_points = self._gate.feed(data)
+        self._read(hold_points)
+        if not hold_points:
+            return await forward(data)
+        at = hold_points[0].offset
         if at:
-            await pass_on(data[:at])
-        await self._settle(marks)
-        await pass_on(data[at:])
+            await forward(data[:at])
+        await self._settle(hold_points)
+        await forward(data[at:])
 
-    def _read(self, marks: Sequence[HoldPoint] = ()) -> None:
-        """Feed the reader what has arrived, but nothing behind the event that ends the stream:
-        clients stop there."""
-        ends = any(mark.kind in _LAST for mark in marks)
+    def _read(self, hold_points: Sequence[HoldPoint] = ()) -> None:
+        """Feed the reader what has arrived, up to the event that ends the stream: clients stop
+        there."""
+        ends = any(point.kind in _LAST for point in hold_points)
         for payload in self._gate.take():
             if self._read_early is None or not payload.startswith(self._read_early):
                 self._reader.feed(payload)
             self._read_early = None
-            if ends and self._ends(payload):
+            if ends and self._ends_stream(payload):
                 return
-        if marks:
+        if hold_points:
             self._read_unfinished()
 
-    def _ends(self, payload: bytes) -> bool:
+    def _ends_stream(self, payload: bytes) -> bool:
         return self._reader.may_end(payload) and self._reader.end_signal(payload) in _LAST
 
     def _read_unfinished(self) -> None:
@@ -120,24 +120,25 @@ class StreamTap:
         self._read()
         await self._settle((HoldPoint(0, "done"),))
 
-    async def _settle(self, marks: Sequence[HoldPoint]) -> None:
-        last = any(mark.kind in _LAST for mark in marks)
-        if self._final or (self._committed and not last):
+    async def _settle(self, hold_points: Sequence[HoldPoint]) -> None:
+        last = any(point.kind in _LAST for point in hold_points)
+        if self._amended or (self._committed and not last):
             return
-        reply = self._built()
-        whole = _is_complete(reply) and not reply.error
-        await self._record(reply, incomplete=not whole, last=last)
+        reply = self._build_reply()
+        is_complete = _is_complete(reply) and not reply.error
+        await self._record(reply, incomplete=not is_complete, last=last)
 
     async def _record(self, reply: ChatReply, *, incomplete: bool, last: bool) -> None:
-        """Commit it, and amend it with the ``last`` that arrives; each once."""
+        """Commit the reply the first time, and amend it once if nothing more will arrive
+        (``last``)."""
         if not self._committed:
             self._committed = True
             await _despite_cancellation(self._recorder.commit(reply, incomplete=incomplete))
-        if last and not self._final:
-            self._final = True
+        if last and not self._amended:
+            self._amended = True
             await _despite_cancellation(self._recorder.amend(reply))
 
-    def _built(self) -> ChatReply:
+    def _build_reply(self) -> ChatReply:
         reply = self._reader.build()
         return msgspec.structs.replace(reply, truncated=True) if self._gate.overflowed else reply
 
@@ -155,7 +156,7 @@ class BodyTap:
         """Relay and record; raises what the chunks of the reply raise."""
         held = b""
         async for data in reply.chunks():
-            self._keep(data)
+            self._buffer(data)
             if self._size == self._length:
                 await self._commit()
                 return await delivery.end(held + data)
@@ -170,7 +171,7 @@ class BodyTap:
             self._committed = True
             await _despite_cancellation(self._recorder.commit(None, incomplete=True))
 
-    def _keep(self, data: bytes) -> None:
+    def _buffer(self, data: bytes) -> None:
         self._size += len(data)
         if self._size <= MAX_PLAIN:
             self._parts.append(data)

@@ -30,12 +30,12 @@ def body_session(fields: dict[str, bytes], names: Sequence[str]) -> str | None:
 def _value(fields: dict[str, bytes], name: str) -> object:
     outer, _, inner = name.partition(".")
     try:
-        found = jsontext.decode(fields.get(outer, b"null"))
+        value = jsontext.decode(fields.get(outer, b"null"))
     except jsontext.UNREADABLE:
         return None
     if not inner:
-        return found
-    return found.get(inner) if isinstance(found, dict) else None
+        return value
+    return value.get(inner) if isinstance(value, dict) else None
 
 
 def _session_in(value: object) -> object:
@@ -52,5 +52,5 @@ def _session_in_user_id(value: object) -> object:
         except jsontext.UNREADABLE:
             return None
         return fields.get("session_id") if isinstance(fields, dict) else None
-    found = _CLAUDE_CODE.fullmatch(value)
-    return found["session"] if found else None
+    match = _CLAUDE_CODE.fullmatch(value)
+    return match["session"] if match else None

@@ -23,7 +23,7 @@ from proxy.errors import (
     memory_unavailable,
 )
 from proxy.formats.responses.api import Responses
-from proxy.formats.responses.stored_objects import KeptItem, items_in, list_object
+from proxy.formats.responses.stored_objects import StoredItem, items_in, list_object
 from proxy.gateway.context import RequestContext, ask_of, intent_of, rules_of
 from proxy.gateway.exchange import Services
 from proxy.gateway.state.pages import SYSTEM_PREFIX, all_items, system_items, system_message
@@ -96,8 +96,8 @@ class ConversationObjects:
         metadata, key = metadata_of(fields.get("metadata")), context.key
         request = await self._read(context, fields.get("items"))
         if not await self._store.restore(key, _empty(context, metadata or b"{}")) and metadata:
-            await self._describe(key, metadata)
-        await self._services.state.keep_name(key, context.profile.ttl)
+            await self._set_metadata(key, metadata)
+        await self._services.state.store_reference(key, context.profile.ttl)
         if request is not None:
             await self._append(context, request)
         return conversation_object(key, await self.session(key))
@@ -112,7 +112,7 @@ class ConversationObjects:
         metadata = metadata_of(fields_in(body).get("metadata"))
         if metadata is None:
             raise invalid_value("metadata must be an object.", "metadata")
-        await self._describe(key, metadata)
+        await self._set_metadata(key, metadata)
         return conversation_object(key, await self.session(key))
 
     async def delete(self, key: SessionKey) -> bytes:
@@ -127,7 +127,7 @@ class ConversationObjects:
             raise _bad_items()
         return list_object(await self._append(context, request), more=False)
 
-    async def item(self, key: SessionKey, id: str) -> KeptItem:
+    async def item(self, key: SessionKey, id: str) -> StoredItem:
         async for item in all_items(self._services, key):
             if item.id == id:
                 return item
@@ -145,17 +145,17 @@ class ConversationObjects:
 
     async def _read(self, context: RequestContext, items: bytes | None) -> ChatRequest | None:
         """The items, parsed like the input of a request; None if there are none."""
-        raws = _listed(items)
+        raws = _item_list(items)
         if not raws:
             return None
         body = jsontext.join_fields({"input": jsontext.join_items(raws)})
-        reading = partial(FORMAT.read, body, context.profile.max_inline_media_bytes)
-        request = await self._services.threads.run(len(body), reading)
+        read = partial(FORMAT.read, body, context.profile.max_inline_media_bytes)
+        request = await self._services.threads.run(len(body), read)
         if not isinstance(request, ChatRequest) or request.state.references:
             raise invalid_value("items must be items that say something themselves.", "items")
         return request
 
-    async def _append(self, context: RequestContext, request: ChatRequest) -> Sequence[KeptItem]:
+    async def _append(self, context: RequestContext, request: ChatRequest) -> Sequence[StoredItem]:
         """Record the messages as an exchange without an answer; returns their items."""
         recorder, began = self._services.recorder, steady_now()
         count = self._services.counter(None)
@@ -181,35 +181,35 @@ class ConversationObjects:
         )
         pending = pending_record(planned.plan, planned.prompt, planned.messages, prepared.snapshot)
         size = sum(len(message.raw) for message in request.messages)
-        building = partial(build_commit, pending, (), meta, count.count)
-        commit = await self._services.threads.run(size, building)
+        build = partial(build_commit, pending, (), meta, count.count)
+        commit = await self._services.threads.run(size, build)
         if await recorder.record(context.key, commit) not in ("recorded", "spooled"):
             raise memory_unavailable()
         added = [x for draft in commit.drafts for x in items_in(draft.card.id, draft.body)]
         return [*system_items(context.key, commit.system), *added]
 
-    async def _describe(self, key: SessionKey, metadata: bytes) -> None:
-        await self._change(key, lambda was: replace(was, metadata=metadata))
+    async def _set_metadata(self, key: SessionKey, metadata: bytes) -> None:
+        await self._change(key, lambda details: replace(details, metadata=metadata))
 
     async def _remove_system(self, key: SessionKey, id: str) -> None:
         count = self._services.counter(None).count
-        await self._change(key, lambda was: _without_system(was, key, id, count))
+        await self._change(key, lambda details: _without_system(details, key, id, count))
 
     async def _change(self, key: SessionKey, changed: Callable[[Details], Details]) -> None:
         for _ in range(ATTEMPTS):
-            was = (await self.session(key)).details
-            if await self._store.revise(key, Revision(details=changed(was), was=was)):
+            details = (await self.session(key)).details
+            if await self._store.revise(key, Revision(details=changed(details), was=details)):
                 return
         raise memory_unavailable()
 
 
-def _without_system(was: Details, key: SessionKey, id: str, count: Count) -> Details:
+def _without_system(details: Details, key: SessionKey, id: str, count: Count) -> Details:
     """The details without the system message of the item ``id``."""
-    gone = {item.message for item in system_items(key, was.system) if item.id == id}
-    messages = jsontext.items(was.system) if was.system else []
-    kept = [raw for n, raw in enumerate(messages) if system_message(key, n) not in gone]
+    removed = {item.message for item in system_items(key, details.system) if item.id == id}
+    messages = jsontext.items(details.system) if details.system else []
+    kept = [raw for n, raw in enumerate(messages) if system_message(key, n) not in removed]
     system = jsontext.join_items(kept) if kept else None
-    return replace(was, system=system, system_tokens=sum(map(count, kept)))
+    return replace(details, system=system, system_tokens=sum(map(count, kept)))
 
 
 def fields_in(body: bytes) -> dict[str, bytes]:
@@ -224,7 +224,7 @@ def deleted_object(id: str, kind: str) -> bytes:
     return jsontext.encode({"id": id, "object": kind, "deleted": True})
 
 
-def _listed(items: bytes | None) -> list[bytes]:
+def _item_list(items: bytes | None) -> list[bytes]:
     """The JSON of each item.  Raises ProxyError 400 for no list, or more than ``MAX_ITEMS``."""
     try:
         raws = jsontext.items(items) if items and items != b"null" else []

@@ -24,11 +24,12 @@ from proxy.formats.responses.api import Responses
 from proxy.formats.responses.names import ResponseId, parse_response_id
 from proxy.formats.responses.reading import CONVERSATION, PREVIOUS
 from proxy.formats.responses.writing import STORE, without_state
-from proxy.gateway.exchange import ChatExchange, Continued, Services
+from proxy.gateway.exchange import ChatExchange, ContinuedAnswer, Services
 from proxy.gateway.state.log import StateLog
 from proxy.memory.model import Entry, SessionKey, exchange_of
 from proxy.memory.naming import reference_in, reference_of
 from proxy.memory.store import StoreError
+from proxy.settings import Settings
 
 METADATA = "metadata"
 """A field of the request that is part of the kept response, even if the upstream omits it."""
@@ -45,7 +46,8 @@ def check_state(state: State) -> None:
 
 
 async def emulate_state(exchange: ChatExchange, services: Services) -> ChatExchange:
-    """The exchange with a stateless request, the answer that it continues, and its answer's ids.
+    """The exchange with a stateless request, the answer that it continues, and the fields that
+    replace the upstream's in its own answer.
 
     An unknown ``previous_response_id`` is left in: it may be one of the upstream's.  Raises
     ProxyError 400 and 404 for invalid state, 503 if the store fails.
@@ -58,14 +60,14 @@ async def emulate_state(exchange: ChatExchange, services: Services) -> ChatExcha
         continued = await _continued(exchange, services)
     except StoreError as failure:
         raise memory_unavailable() from failure
-    names = _names(exchange) if exchange.recorded and state.stores else None
-    exchange = replace(exchange, continued=continued, names=names)
-    known = continued is not None or state.previous is None
-    return await without_names(exchange, services) if known else exchange
+    response_fields = _response_fields(exchange) if exchange.recorded and state.stores else None
+    exchange = replace(exchange, continued=continued, response_fields=response_fields)
+    is_known = continued is not None or state.previous is None
+    return await without_state_ids(exchange, services) if is_known else exchange
 
 
-async def without_names(exchange: ChatExchange, services: Services) -> ChatExchange:
-    """The exchange with a request without ids of state, if state is emulated.
+async def without_state_ids(exchange: ChatExchange, services: Services) -> ChatExchange:
+    """The exchange without ids of stored state in its request, if state is emulated.
 
     Raises ProxyError 404 for an unknown response.
     """
@@ -74,7 +76,13 @@ async def without_names(exchange: ChatExchange, services: Services) -> ChatExcha
     previous = exchange.request.state.previous
     if previous is not None and exchange.continued is None:
         raise response_not_found(previous, PREVIOUS)
-    return await services.threads.run(len(exchange.body), partial(_stateless, exchange))
+    return await services.threads.run(len(exchange.body), partial(_without_state, exchange))
+
+
+def is_emulating(settings: Settings, profile: str) -> bool:
+    """Whether state is emulated under the profile with this name, which may not exist."""
+    found = settings.profile(profile)
+    return found is not None and found.emulate_response_state
 
 
 def emulates(exchange: ChatExchange) -> bool:
@@ -82,7 +90,7 @@ def emulates(exchange: ChatExchange) -> bool:
     return keeps and isinstance(exchange.format, Responses)
 
 
-def log_ends_with(log: Sequence[Entry], continued: Continued) -> bool:
+def log_ends_with(log: Sequence[Entry], continued: ContinuedAnswer) -> bool:
     """Whether the log ends with this answer, and its exchange directly follows the message that it
     followed when it was recorded."""
     if not log or max(log, key=_seq).card.id != continued.message_id:
@@ -96,7 +104,7 @@ def _seq(entry: Entry) -> int:
     return entry.position.seq
 
 
-async def _continued(exchange: ChatExchange, services: Services) -> Continued | None:
+async def _continued(exchange: ChatExchange, services: Services) -> ContinuedAnswer | None:
     """The answer that the request continues; None if it names a conversation, or nothing.
 
     Raises ProxyError, StoreError.
@@ -117,7 +125,7 @@ async def _continued(exchange: ChatExchange, services: Services) -> Continued | 
         raise memory_unavailable()  # it may be on its way
     if answer is None:
         raise response_not_found(state.previous or "", PREVIOUS)
-    return Continued.of(answer)
+    return ContinuedAnswer.of(answer)
 
 
 async def _check_conversation(conversation: str, key: SessionKey, log: StateLog) -> None:
@@ -132,23 +140,23 @@ async def _check_conversation(conversation: str, key: SessionKey, log: StateLog)
         raise conversation_not_found(conversation, CONVERSATION)
 
 
-def _names(exchange: ChatExchange) -> Mapping[str, bytes]:
+def _response_fields(exchange: ChatExchange) -> Mapping[str, bytes]:
     """The fields (JSON) that replace those of the upstream in the answer."""
     state, session = exchange.request.state, exchange.context.key.session
-    names: dict[str, object] = {
+    values: dict[str, object] = {
         "id": str(ResponseId(reference_of(session), exchange.id)),
         STORE: True,
     }
     if state.previous is not None:
-        names[PREVIOUS] = state.previous
+        values[PREVIOUS] = state.previous
     if state.conversation is not None:
-        names[CONVERSATION] = {"id": state.conversation}
-    fields = {name: jsontext.encode(value) for name, value in names.items()}
+        values[CONVERSATION] = {"id": state.conversation}
+    fields = {name: jsontext.encode(value) for name, value in values.items()}
     metadata = exchange.request.fields.get(METADATA)
     return fields if metadata is None else {**fields, METADATA: metadata}
 
 
-def _stateless(exchange: ChatExchange) -> ChatExchange:
+def _without_state(exchange: ChatExchange) -> ChatExchange:
     body = without_state(exchange.body)
     if body is exchange.body:
         return exchange

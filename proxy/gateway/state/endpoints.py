@@ -36,9 +36,10 @@ from proxy.gateway.state.conversations import (
     conversation_object,
     deleted_object,
 )
-from proxy.gateway.state.log import KeptAnswer
+from proxy.gateway.state.emulation import is_emulating
+from proxy.gateway.state.log import StoredAnswer
 from proxy.gateway.state.naming import new_session
-from proxy.gateway.state.pages import PageOf, all_items, fields_of, items_of, page_of
+from proxy.gateway.state.pages import PageRequest, all_items, items_of, query_fields, render_page
 from proxy.learning.collection import Busy
 from proxy.memory.archive import Revision
 from proxy.memory.model import SessionKey
@@ -53,9 +54,9 @@ _NOT_STATE = re.compile(r"responses(?:/(?:compact|input_tokens))?")
 
 
 class StateCall(NamedTuple):
-    """A call, and the ids in its path, "" if it has none."""
+    """A request, and the ids of the object and of the item in its path, "" if it has none."""
 
-    call: ProxyRequest
+    request: ProxyRequest
     id: str
     item: str
 
@@ -63,7 +64,7 @@ class StateCall(NamedTuple):
 Answer = Callable[[StateCall], Awaitable[bytes]]
 
 
-def is_state(name: str) -> bool:
+def is_state_path(name: str) -> bool:
     """Whether a path is one of kept state, including unknown ones below it."""
     first = name.partition("/")[0]
     return first in ("responses", "conversations") and _NOT_STATE.fullmatch(name) is None
@@ -92,10 +93,9 @@ class StateEndpoints:
 
     def serves(self, call: ProxyRequest) -> bool:
         """Whether a call is answered here."""
-        if not (call.with_state and is_state(call.route.name)):
+        if not (call.may_use_state and is_state_path(call.route.name)):
             return False
-        profile = self._settings.profile(call.identity.profile)
-        return profile is not None and profile.emulate_response_state
+        return is_emulating(self._settings, call.identity.profile)
 
     async def serve(self, call: ProxyRequest) -> None:
         """Answer a call.  Raises ProxyError and ClientGone before the answer."""
@@ -113,8 +113,8 @@ class StateEndpoints:
     async def _answer(self, call: ProxyRequest) -> bytes:
         """Raises ProxyError 404 and 405 too."""
         api, *ids = call.route.name.split("/")
-        place = "/".join([api, *("id" if n % 2 == 0 else part for n, part in enumerate(ids))])
-        methods = self._answers.get(place)
+        endpoint = "/".join([api, *("id" if n % 2 == 0 else part for n, part in enumerate(ids))])
+        methods = self._answers.get(endpoint)
         if methods is None or "" in ids:
             raise not_found()
         if call.method not in methods:
@@ -123,89 +123,94 @@ class StateEndpoints:
 
     # Responses
 
-    async def _response(self, asked: StateCall) -> bytes:
-        _, answer = await self._stored_answer(asked)
-        if fields_of(asked.call.query).get("stream", ["false"])[-1].lower() == "true":
+    async def _response(self, call: StateCall) -> bytes:
+        _, answer = await self._stored_answer(call)
+        if query_fields(call.request.query).get("stream", ["false"])[-1].lower() == "true":
             text = "Only what is made in the background can be streamed again. Leave stream out."
             raise not_in_background(text, "stream")
         frame = frame_of(answer.raw, API) or {}
-        return response_object(frame, answer.raw, answer.exchange.usage, asked.id)
+        return response_object(frame, answer.raw, answer.exchange.usage, call.id)
 
-    async def _input_items(self, asked: StateCall) -> bytes:
-        wanted = PageOf.read(asked.call.query)
-        key, answer = await self._stored_answer(asked)
-        items = items_of(self._services, key, answer.inputs, descends=wanted.descends)
-        return await page_of(items, wanted)
+    async def _input_items(self, call: StateCall) -> bytes:
+        page = PageRequest.read(call.request.query)
+        key, answer = await self._stored_answer(call)
+        items = items_of(self._services, key, answer.inputs, descending=page.descending)
+        return await render_page(items, page)
 
-    async def _cancel(self, asked: StateCall) -> bytes:
-        await self._stored_answer(asked)
+    async def _cancel(self, call: StateCall) -> bytes:
+        await self._stored_answer(call)
         raise not_in_background("Only what is made in the background can be cancelled.")
 
-    async def _delete_response(self, asked: StateCall) -> bytes:
+    async def _delete_response(self, call: StateCall) -> bytes:
         """Remove the response's id; its messages stay in the session's log."""
         for _ in range(ATTEMPTS):
-            key, answer = await self._stored_answer(asked)
+            key, answer = await self._stored_answer(call)
             if await self._store.revise(key, Revision(edited=(answer.without_id,))):
-                return deleted_object(asked.id, "response")
+                return deleted_object(call.id, "response")
         raise memory_unavailable()
 
-    async def _stored_answer(self, asked: StateCall) -> tuple[SessionKey, KeptAnswer]:
+    async def _stored_answer(self, call: StateCall) -> tuple[SessionKey, StoredAnswer]:
         """The response of the path, with its session.  Raises ProxyError 404, StoreError."""
-        name, missing = parse_response_id(asked.id), response_not_found(asked.id)
-        key = await self._key(asked.call, name.reference if name else None, missing)
+        name, missing = parse_response_id(call.id), response_not_found(call.id)
+        key = await self._session_key(call.request, name.reference if name else None, missing)
         answer = await self._log.answer(key, name) if name else None
         if answer is None:
             raise missing
-        await self._check_owner(asked.call, key)
+        await self._check_owner(call.request, key)
         return key, answer
 
     # Conversations
 
-    async def _create(self, asked: StateCall) -> bytes:
-        call = asked.call
-        session = call.identity.session
-        if session is None and not call.may_use_ids:
+    async def _create(self, call: StateCall) -> bytes:
+        request = call.request
+        session = request.identity.session
+        if session is None and not request.may_use_ids:
             raise invalid_value("Ids are signed here: send X-Session-Id.", "X-Session-Id")
-        key = SessionKey(call.caller.tenant, session or new_session())
-        await self._check_owner(call, key)
-        return await self._conversations.create(self._context(call, key), await self._body(call))
+        key = SessionKey(request.caller.tenant, session or new_session())
+        await self._check_owner(request, key)
+        context, body = self._context(request, key), await self._body(request)
+        return await self._conversations.create(context, body)
 
-    async def _conversation(self, asked: StateCall) -> bytes:
-        key = await self._of(asked)
+    async def _conversation(self, call: StateCall) -> bytes:
+        key = await self._conversation_key(call)
         return conversation_object(key, await self._conversations.session(key))
 
-    async def _update(self, asked: StateCall) -> bytes:
-        return await self._conversations.update(await self._of(asked), await self._body(asked.call))
+    async def _update(self, call: StateCall) -> bytes:
+        key = await self._conversation_key(call)
+        return await self._conversations.update(key, await self._body(call.request))
 
-    async def _delete(self, asked: StateCall) -> bytes:
-        return await self._conversations.delete(await self._of(asked))
+    async def _delete(self, call: StateCall) -> bytes:
+        return await self._conversations.delete(await self._conversation_key(call))
 
-    async def _items(self, asked: StateCall) -> bytes:
-        wanted, key = PageOf.read(asked.call.query), await self._of(asked)
-        return await page_of(all_items(self._services, key, descends=wanted.descends), wanted)
+    async def _items(self, call: StateCall) -> bytes:
+        page = PageRequest.read(call.request.query)
+        key = await self._conversation_key(call)
+        return await render_page(all_items(self._services, key, descending=page.descending), page)
 
-    async def _add(self, asked: StateCall) -> bytes:
-        context = self._context(asked.call, await self._of(asked))
-        return await self._conversations.add(context, await self._body(asked.call))
+    async def _add(self, call: StateCall) -> bytes:
+        context = self._context(call.request, await self._conversation_key(call))
+        return await self._conversations.add(context, await self._body(call.request))
 
-    async def _item(self, asked: StateCall) -> bytes:
-        return (await self._conversations.item(await self._of(asked), asked.item)).raw
+    async def _item(self, call: StateCall) -> bytes:
+        key = await self._conversation_key(call)
+        return (await self._conversations.item(key, call.item)).raw
 
-    async def _remove(self, asked: StateCall) -> bytes:
-        return await self._conversations.remove(await self._of(asked), asked.item)
+    async def _remove(self, call: StateCall) -> bytes:
+        key = await self._conversation_key(call)
+        return await self._conversations.remove(key, call.item)
 
-    async def _of(self, asked: StateCall) -> SessionKey:
+    async def _conversation_key(self, call: StateCall) -> SessionKey:
         """The session of the conversation in the path.  Raises ProxyError 404, StoreError."""
-        missing = conversation_not_found(asked.id)
-        key = await self._key(asked.call, reference_in(asked.id), missing)
+        missing = conversation_not_found(call.id)
+        key = await self._session_key(call.request, reference_in(call.id), missing)
         if await self._log.session(key) is None:
             raise missing
-        await self._check_owner(asked.call, key)
+        await self._check_owner(call.request, key)
         return key
 
     # Both
 
-    async def _key(
+    async def _session_key(
         self, call: ProxyRequest, reference: str | None, missing: ProxyError
     ) -> SessionKey:
         """The session of a reference.  Raises ``missing`` if it is not the caller's, StoreError."""
@@ -226,7 +231,7 @@ class StateEndpoints:
         """The whole body, decompressed.  Raises ProxyError, ClientGone."""
         server = self._settings.server
         body = await call.body(server)
-        plain = await call.plain(body, server, self._services.threads)
+        plain = await call.decoded_body(body, server, self._services.threads)
         if plain is None:
             raise invalid_value("The body is packed in a way that is not known.", "body")
         return plain
@@ -238,5 +243,5 @@ class StateEndpoints:
             key=key,
             identity=call.identity,
             profile_rules=ProfileRules.of(profile),
-            closed=True,
+            fails_closed=True,
         )

@@ -33,8 +33,8 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-MAX_NAMES = 4096
-"""Sessions of which a process remembers that their reference is stored."""
+MAX_REFERENCES = 4096
+"""Sessions whose stored reference a process remembers."""
 
 SUPERSEDED: tuple[State, ...] = ("superseded",)
 
@@ -42,17 +42,17 @@ SEARCH_PAGE = 200
 """Messages read at a time when a superseded answer is searched."""
 
 RENEWAL_SECONDS = 600.0
-"""Seconds after which a name is written again: other processes may have erased it."""
+"""Seconds after which a reference is written again: other processes may have erased it."""
 
-NAME_TTL_FACTOR = 2.0
-"""A name's time to live, as a multiple of its session's."""
+REFERENCE_TTL_FACTOR = 2.0
+"""A stored reference's time to live, as a multiple of its session's."""
 
 
 class StateStore(Store, Items, Protocol):
     """The parts of a store that are used here."""
 
 
-class KeptAnswer(msgspec.Struct, frozen=True):
+class StoredAnswer(msgspec.Struct, frozen=True):
     """A response: its exchange, its message, and the ids of its input messages."""
 
     exchange: Exchange
@@ -62,54 +62,50 @@ class KeptAnswer(msgspec.Struct, frozen=True):
     @property
     def raw(self) -> bytes:
         """The JSON of the message as the upstream sent it."""
-        return (
-            self.stored_message.body
-            if self.stored_message.wire is None
-            else self.stored_message.wire
-        )
+        stored = self.stored_message
+        return stored.body if stored.wire is None else stored.wire
 
     @property
     def without_id(self) -> Edited:
         """The edit that removes the response's id from the message."""
-        card, body, wire = (
-            self.stored_message.card,
-            self.stored_message.body,
-            self.stored_message.wire,
-        )
-        body, wire = _nameless(body), None if wire is None else _nameless(wire)
-        return Edited(card=card, body=body, wire=wire, was=self.raw)
+        stored = self.stored_message
+        wire = None if stored.wire is None else _without_id(stored.wire)
+        return Edited(card=stored.card, body=_without_id(stored.body), wire=wire, was=self.raw)
 
 
-def _nameless(message: bytes) -> bytes:
+def _without_id(message: bytes) -> bytes:
     return message if frame_of(message, API) is None else without_answer_id(message)
 
 
-class _NamedSession(msgspec.Struct, frozen=True):
+class _ReferencedSession(msgspec.Struct, frozen=True):
     session: str
 
 
-class _KeptName(NamedTuple):
-    """When a name was ``written`` and when its session ``began`` (Unix seconds, 0: not yet)."""
+class _StoredReference(NamedTuple):
+    """When a reference was ``written`` and its session ``began`` (Unix seconds, 0: not yet)."""
 
     written: float
     began: float
 
     def is_of_session(self, began: float | None) -> bool:
-        """Whether it is of the session that began then; see ``keep_name`` for 0 and None."""
+        """Whether it is of the session that began then; see ``store_reference`` for 0 and None."""
         return began is None or (began > 0 and self.began in (0.0, began))
 
     def is_fresh(self, ttl: int, now: float) -> bool:
         """Whether it need not be written again; ``ttl`` is the session's, 0 for none."""
-        seconds = ttl / NAME_TTL_FACTOR if ttl else RENEWAL_SECONDS
+        seconds = ttl / REFERENCE_TTL_FACTOR if ttl else RENEWAL_SECONDS
         return now < self.written + min(RENEWAL_SECONDS, seconds)
 
 
 class StateLog:
-    """Reads kept responses, and names their sessions.  ``timeout``: seconds per store call."""
+    """Reads kept responses, and stores their sessions' references.
+
+    ``timeout``: seconds per store call.
+    """
 
     def __init__(self, store: StateStore, timeout: float) -> None:
         self.store, self._timeout = store, timeout
-        self._kept: LRUCache[SessionKey, _KeptName] = LRUCache(MAX_NAMES)
+        self._stored_references: LRUCache[SessionKey, _StoredReference] = LRUCache(MAX_REFERENCES)
         self._reading: Locks[SessionKey] = Locks()
 
     async def session_of(self, tenant: str, reference: str) -> SessionKey:
@@ -118,49 +114,50 @@ class StateLog:
         Raises StoreError.
         """
         place = reference_place(reference)
-        found = (await self._in_time(self.store.items_at(ItemOwner(tenant), [place]))).get(place)
-        if found is None:
+        items = await self._with_timeout(self.store.items_at(ItemOwner(tenant), [place]))
+        item = items.get(place)
+        if item is None:
             return SessionKey(tenant, conversation_name(reference))
-        return SessionKey(tenant, msgspec.json.decode(found.value, type=_NamedSession).session)
+        return SessionKey(tenant, msgspec.json.decode(item.value, type=_ReferencedSession).session)
 
-    async def keep_name(self, key: SessionKey, ttl: int, began: float | None = 0.0) -> None:
-        """Store the mapping from a session's reference to it, before an id is sent to the client.
+    async def store_reference(self, key: SessionKey, ttl: int, began: float | None = 0.0) -> None:
+        """Store which session a reference belongs to, before an id with it is sent to the client.
 
         ``ttl`` in seconds.  ``began``: when the loaded session began; 0 for a new one, None if
-        unknown.  A store that has lost a session has lost its name as well, so a session that began
-        at another time is named again.  Does not raise: without the name, ids are understood only
-        in requests that also have the session's header.
+        unknown.  A store that has lost a session has lost its reference too, so that of a session
+        that began at another time is written again.  Does not raise: without a stored reference,
+        ids are understood only in requests that also have the session's header.
         """
         reference, now = reference_of(key.session), time.time()
         if conversation_name(reference) == key.session:
             return
-        kept = self._kept.get(key)
-        if kept is not None and kept.is_fresh(ttl, now) and kept.is_of_session(began):
-            self._kept[key] = kept._replace(began=began or kept.began)
+        known = self._stored_references.get(key)
+        if known is not None and known.is_fresh(ttl, now) and known.is_of_session(began):
+            self._stored_references[key] = known._replace(began=began or known.began)
             return
         place = reference_place(reference)
         change = Change(
             namespace=place.namespace,
             key=place.key,
-            value=msgspec.json.encode(_NamedSession(key.session)),
-            expires_at=now + NAME_TTL_FACTOR * ttl if ttl else None,
+            value=msgspec.json.encode(_ReferencedSession(key.session)),
+            expires_at=now + REFERENCE_TTL_FACTOR * ttl if ttl else None,
         )
         try:
-            await self._in_time(self.store.change_items(ItemOwner(key.tenant), [change]))
+            await self._with_timeout(self.store.change_items(ItemOwner(key.tenant), [change]))
         except StoreError as failure:
             logger.warning("a response is known by its session alone: %s", failure)
             return
-        self._kept[key] = _KeptName(now, began or 0.0)
+        self._stored_references[key] = _StoredReference(now, began or 0.0)
 
     async def session(self, key: SessionKey) -> Session | None:
         """Raises StoreError."""
-        return await self._in_time(self.store.session(key))
+        return await self._with_timeout(self.store.session(key))
 
-    async def _in_time(self, looking: Awaitable[T]) -> T:
+    async def _with_timeout(self, reading: Awaitable[T]) -> T:
         """Raises StoreError."""
-        return await read_within(looking, self._timeout)
+        return await read_within(reading, self._timeout)
 
-    async def answer(self, key: SessionKey, name: ResponseId) -> KeptAnswer | None:
+    async def answer(self, key: SessionKey, name: ResponseId) -> StoredAnswer | None:
         """A response of this session; None if there is none, or none any more.
 
         Raises StoreError.
@@ -171,34 +168,36 @@ class StateLog:
         return None if answer is None or frame_of(answer.raw, API) is None else answer
 
     async def superseded(
-        self, key: SessionKey, wanted: Callable[[bytes], bool]
-    ) -> KeptAnswer | None:
-        """The first superseded answer for whose JSON ``wanted`` is true.
+        self, key: SessionKey, matches: Callable[[bytes], bool]
+    ) -> StoredAnswer | None:
+        """The first superseded answer for whose JSON ``matches`` is true.
 
         Raises StoreError.
         """
-        found = await self._in_time(self._superseded(key, wanted))
-        return None if found is None else await self._answer_of(key, found.card.exchange)
+        message = await self._with_timeout(self._find_superseded(key, matches))
+        return None if message is None else await self._answer_of(key, message.card.exchange)
 
-    async def _superseded(self, key: SessionKey, wanted: Callable[[bytes], bool]) -> Message | None:
+    async def _find_superseded(
+        self, key: SessionKey, matches: Callable[[bytes], bool]
+    ) -> Message | None:
         after: str | None = "0"
         while after is not None:
             page = await self.store.messages(key, SUPERSEDED, int(after), SEARCH_PAGE)
             for message in page.items:
-                if message.card.origin == "response" and wanted(message.wire):
+                if message.card.origin == "response" and matches(message.wire):
                     return message
             after = page.after
         return None
 
-    async def _answer_of(self, key: SessionKey, exchange: str) -> KeptAnswer | None:
-        found = await self._in_time(self.store.exchange(key, exchange))
-        if found is None or not found[1]:
+    async def _answer_of(self, key: SessionKey, exchange: str) -> StoredAnswer | None:
+        record = await self._with_timeout(self.store.exchange(key, exchange))
+        if record is None or not record[1]:
             return None
-        recorded, (*inputs, last) = found
-        line = await self._in_time(self.store.message(key, last))
-        if line is None or line.card.origin != "response":
+        recorded_exchange, (*inputs, last) = record
+        message = await self._with_timeout(self.store.message(key, last))
+        if message is None or message.card.origin != "response":
             return None
-        return KeptAnswer(recorded, line, tuple(inputs))
+        return StoredAnswer(recorded_exchange, message, tuple(inputs))
 
     async def branch_to(self, key: SessionKey, message: str) -> tuple[Entry, ...]:
         """The branch that ends with a message; empty if history does not have the message.
@@ -209,6 +208,6 @@ class StateLog:
             session = await self.session(key)
             if session is None:
                 return ()
-            lines = await lines_without_texts(self.store, key, session.end)
+            messages = await lines_without_texts(self.store, key, session.end)
             exchanges = await oldest_first(self.store, key, session.end)
-            return await asyncio.to_thread(path_to, lines, exchanges, message)
+            return await asyncio.to_thread(path_to, messages, exchanges, message)

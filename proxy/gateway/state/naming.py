@@ -14,27 +14,27 @@ from proxy.formats.responses.reading import CONVERSATION, PREVIOUS, state_of
 from proxy.gateway.exchange import Services
 from proxy.gateway.request import ProxyRequest
 from proxy.gateway.state.body_ids import body_session
-from proxy.gateway.state.emulation import check_state
+from proxy.gateway.state.emulation import check_state, is_emulating
 from proxy.memory.naming import conversation_name, reference_in
 from proxy.memory.store import StoreError
 from proxy.settings import Settings
 
 
 def new_session() -> str:
-    """A name that nobody can guess."""
+    """A session name that cannot be guessed."""
     return conversation_name(secrets.token_hex(16))
 
 
-class Naming:
-    """Reads sessions from bodies, as the settings allow."""
+class SessionResolver:
+    """Finds a request's session by the ids in its body, as the settings allow."""
 
     def __init__(self, settings: Settings, services: Services) -> None:
         self._settings, self._services = settings, services
-        self._listed = settings.server.body_session_ids
+        self._id_fields = settings.server.body_session_ids
 
     def applies(self, call: ProxyRequest) -> bool:
         """Whether the body of a call without a session may name one."""
-        return call.may_name_session and (bool(self._listed) or self._emulates(call))
+        return call.may_name_session and (bool(self._id_fields) or self._emulates(call))
 
     async def session_of(self, call: ProxyRequest, body: bytes) -> str | None:
         """The session; None for a request without memory.
@@ -45,24 +45,22 @@ class Naming:
         if fields is None:
             return None
         if not self._emulates(call):
-            return body_session(fields, self._listed)
+            return body_session(fields, self._id_fields)
         state = state_of(fields)
         check_state(state)
         reference = _reference(state)
         if reference is not None:
-            return await self._named(call.caller.tenant, reference)
-        session = body_session(fields, self._listed)
+            return await self._session_with(call.caller.tenant, reference)
+        session = body_session(fields, self._id_fields)
         if session is None:
-            _refuse_unknown(state)
+            _reject_unknown(state)
         return session or (new_session() if state.stores and _records(call) else None)
 
     def _emulates(self, call: ProxyRequest) -> bool:
-        if not isinstance(call.route.format, Responses):
-            return False
-        profile = self._settings.profile(call.identity.profile)
-        return profile is not None and profile.emulate_response_state
+        is_responses = isinstance(call.route.format, Responses)
+        return is_responses and is_emulating(self._settings, call.identity.profile)
 
-    async def _named(self, tenant: str, reference: str) -> str:
+    async def _session_with(self, tenant: str, reference: str) -> str:
         try:
             return (await self._services.state.session_of(tenant, reference)).session
         except StoreError as failure:
@@ -86,7 +84,7 @@ def _reference(state: State) -> str | None:
     return answer.reference if answer else reference_in(state.conversation)
 
 
-def _refuse_unknown(state: State) -> None:
+def _reject_unknown(state: State) -> None:
     """Raise ProxyError 404 for a response or conversation that the proxy has not named."""
     if state.previous is not None:
         raise response_not_found(state.previous, PREVIOUS)

@@ -10,7 +10,7 @@ import msgspec
 
 from proxy.chat import jsontext
 from proxy.errors import invalid_value
-from proxy.formats.responses.stored_objects import KeptItem, items_in, list_object
+from proxy.formats.responses.stored_objects import StoredItem, items_in, list_object
 from proxy.gateway.exchange import Services
 from proxy.memory.history.reading import WHOLE_LOG
 from proxy.memory.model import SessionKey
@@ -26,17 +26,17 @@ SYSTEM_PREFIX = "system_"
 """Begins the ids of a session's system messages, which have none in the store."""
 
 
-class PageOf(msgspec.Struct, frozen=True):
+class PageRequest(msgspec.Struct, frozen=True):
     """A page's parameters; ``after`` is the id of the item before it."""
 
     limit: int = 20
-    descends: bool = True
+    descending: bool = True
     after: str | None = None
 
     @classmethod
-    def read(cls, query: bytes) -> PageOf:
+    def read(cls, query: bytes) -> PageRequest:
         """Parse a query string.  Raises ProxyError 400."""
-        fields = fields_of(query)
+        fields = query_fields(query)
         limit, order = fields.get("limit", ["20"])[-1], fields.get("order", ["desc"])[-1]
         if not (limit.isascii() and limit.isdecimal() and 1 <= int(limit[:9]) <= MAX_LIMIT):
             raise invalid_value(f"limit must be a number from 1 to {MAX_LIMIT}.", "limit")
@@ -45,7 +45,7 @@ class PageOf(msgspec.Struct, frozen=True):
         return cls(int(limit), order == "desc", fields.get("after", [None])[-1])
 
 
-def fields_of(query: bytes) -> Mapping[str, Sequence[str]]:
+def query_fields(query: bytes) -> Mapping[str, Sequence[str]]:
     """The fields of a query string.  Raises ProxyError 400."""
     try:
         return parse_qs(query.decode("latin-1"), keep_blank_values=True, max_num_fields=100)
@@ -53,65 +53,65 @@ def fields_of(query: bytes) -> Mapping[str, Sequence[str]]:
         raise invalid_value("The query has too many fields.", "query") from None
 
 
-async def page_of(items: AsyncIterator[KeptItem], wanted: PageOf) -> bytes:
+async def render_page(items: AsyncIterator[StoredItem], page: PageRequest) -> bytes:
     """The list object of a page.
 
     Raises ProxyError 400 if there is no item with the id ``after``, StoreError.
     """
-    found: list[KeptItem] = []
-    begun = wanted.after is None
+    page_items: list[StoredItem] = []
+    started = page.after is None
     async for item in items:
-        if begun:
-            found.append(item)
-        if len(found) > wanted.limit:
+        if started:
+            page_items.append(item)
+        if len(page_items) > page.limit:
             break
-        begun = begun or item.id == wanted.after
-    if not begun:
+        started = started or item.id == page.after
+    if not started:
         raise invalid_value("after is the id of no item in this list.", "after")
-    return list_object(found[: wanted.limit], more=len(found) > wanted.limit)
+    return list_object(page_items[: page.limit], more=len(page_items) > page.limit)
 
 
 async def items_of(
-    services: Services, key: SessionKey, messages: Sequence[str], *, descends: bool
-) -> AsyncIterator[KeptItem]:
+    services: Services, key: SessionKey, messages: Sequence[str], *, descending: bool
+) -> AsyncIterator[StoredItem]:
     """The items of stored messages, given by id.  Raises StoreError."""
-    order = messages[::-1] if descends else messages
+    order = messages[::-1] if descending else messages
     for start in range(0, len(order), BATCH):
         ids = order[start : start + BATCH]
         bodies = await services.state.store.bodies(key, ids)
         size = sum(map(len, bodies.values()))
-        for item in await services.threads.run(size, partial(_in_order, ids, bodies, descends)):
+        for item in await services.threads.run(size, partial(_in_order, ids, bodies, descending)):
             yield item
 
 
 def _in_order(
-    ids: Sequence[str], bodies: Mapping[str, bytes], descends: bool
-) -> Sequence[KeptItem]:
+    ids: Sequence[str], bodies: Mapping[str, bytes], descending: bool
+) -> Sequence[StoredItem]:
     by_message = (list(items_in(id, bodies[id])) for id in ids if id in bodies)
-    return [item for items in by_message for item in (items[::-1] if descends else items)]
+    return [item for items in by_message for item in (items[::-1] if descending else items)]
 
 
 async def all_items(
-    services: Services, key: SessionKey, *, descends: bool = False
-) -> AsyncIterator[KeptItem]:
+    services: Services, key: SessionKey, *, descending: bool = False
+) -> AsyncIterator[StoredItem]:
     """The items of a conversation: its system messages, then the log.
 
     Raises StoreError.
     """
     snapshot = await services.state.store.load(key, WHOLE_LOG)
     first = list(system_items(key, snapshot.system))
-    if not descends:
+    if not descending:
         for item in first:
             yield item
     log = [entry.card.id for entry in snapshot.log]
-    async for item in items_of(services, key, log, descends=descends):
+    async for item in items_of(services, key, log, descending=descending):
         yield item
-    if descends:
+    if descending:
         for item in reversed(first):
             yield item
 
 
-def system_items(key: SessionKey, system: bytes | None) -> list[KeptItem]:
+def system_items(key: SessionKey, system: bytes | None) -> list[StoredItem]:
     """The items of a session's system messages (a JSON list)."""
     messages = jsontext.items(system) if system else []
     named = ((system_message(key, n), raw) for n, raw in enumerate(messages))

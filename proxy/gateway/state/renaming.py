@@ -14,14 +14,14 @@ from proxy.wire.upstream import Reply
 
 
 class RenamedReply(WrappedReply):
-    """A ``wire.Reply`` with ``names``, fields of the response as JSON, replaced.
+    """A ``wire.Reply`` in which ``fields`` of the response (JSON by name) are replaced.
 
     A JSON answer of more than ``MAX_PLAIN`` bytes, which is not recorded either, is unchanged.
     """
 
-    def __init__(self, reply: Reply, names: Mapping[str, bytes]) -> None:
+    def __init__(self, reply: Reply, fields: Mapping[str, bytes]) -> None:
         super().__init__(reply)
-        self._names = names
+        self._fields = fields
         self.headers = without_body_headers(reply.headers)
 
     async def chunks(self) -> AsyncIterator[bytes]:
@@ -33,17 +33,17 @@ class RenamedReply(WrappedReply):
     async def _events(self, reply: Reply) -> AsyncIterator[bytes]:
         events = EventSplitter()
         async for data in reply.chunks():
-            if passed := self._rename_events(events.feed(data)):
-                yield passed
-        if passed := self._rename_events(events.close()):
-            yield passed
+            if renamed := self._rename_events(events.feed(data)):
+                yield renamed
+        if renamed := self._rename_events(events.close()):
+            yield renamed
 
-    def _rename_events(self, found: Iterable[Bytes | StreamEvent]) -> bytes:
-        return b"".join(self._event(x) if isinstance(x, StreamEvent) else x.raw for x in found)
+    def _rename_events(self, events: Iterable[Bytes | StreamEvent]) -> bytes:
+        return b"".join(self._event(x) if isinstance(x, StreamEvent) else x.raw for x in events)
 
     def _event(self, event: StreamEvent) -> bytes:
         try:
-            payload = event_with_fields(event.payload, self._names)
+            payload = event_with_fields(event.payload, self._fields)
         except jsontext.UNREADABLE:
             return event.raw
         return event.raw if payload is event.payload else event.replaced(payload).raw
@@ -65,6 +65,6 @@ class RenamedReply(WrappedReply):
 
     def _whole(self, body: bytes) -> bytes:
         try:
-            return with_fields(body, self._names)
+            return with_fields(body, self._fields)
         except jsontext.UNREADABLE:
             return body

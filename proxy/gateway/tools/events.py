@@ -25,8 +25,8 @@ class StreamEvent(msgspec.Struct, frozen=True):
 
     def replaced(self, payload: bytes) -> StreamEvent:
         """The same event with other data (JSON)."""
-        found = self.raw.removeprefix(BOM).splitlines()
-        lines = [line for line in found if line and line.partition(b":")[0] != b"data"]
+        old_lines = self.raw.removeprefix(BOM).splitlines()
+        lines = [line for line in old_lines if line and line.partition(b":")[0] != b"data"]
         lines.append(b"data: " + payload.replace(b"\n", b" ").replace(b"\r", b" "))
         return StreamEvent(b"\n".join(lines) + b"\n\n", payload)
 
@@ -35,8 +35,8 @@ class EventSplitter:
     """The splitter.  An event of more than ``max_event_bytes`` is returned as ``Bytes``."""
 
     def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
-        self._max = max_event_bytes
-        self._begun = self._after_cr = False
+        self._max_event_bytes = max_event_bytes
+        self._started = self._after_cr = False
         self._raw, self._line = bytearray(), bytearray()
         self._data: list[bytes] = []
 
@@ -44,25 +44,25 @@ class EventSplitter:
         """Take the next bytes of the stream; returns what they complete."""
         if self._is_one_event(chunk):
             return [StreamEvent(chunk, chunk[6:-2])]
-        found: list[Bytes | StreamEvent] = []
-        start = self._end_of_crlf(chunk, found)
+        events: list[Bytes | StreamEvent] = []
+        start = self._end_of_crlf(chunk, events)
         for end in LINE_END.finditer(chunk, start):
             self._line += chunk[start : end.start()]
             self._raw += chunk[start : end.end()]
-            self._end_line(found)
+            self._end_line(events)
             start = end.end()
         self._line += chunk[start:]
         self._raw += chunk[start:]
-        if len(self._raw) > self._max:
-            found.append(self._all())
-        return found
+        if len(self._raw) > self._max_event_bytes:
+            events.append(self._take_rest())
+        return events
 
     def close(self) -> list[Bytes | StreamEvent]:
         """The stream has ended: an unfinished event counts as finished."""
-        found: list[Bytes | StreamEvent] = []
+        events: list[Bytes | StreamEvent] = []
         if self._line:
-            self._end_line(found)
-        return [*found, self._all()] if self._raw else found
+            self._end_line(events)
+        return [*events, self._take_rest()] if self._raw else events
 
     def _is_one_event(self, chunk: bytes) -> bool:
         """Whether a chunk is exactly ``data: X LF LF``, as nearly every one is."""
@@ -74,7 +74,7 @@ class EventSplitter:
             and b"\r" not in chunk
         )
 
-    def _end_of_crlf(self, chunk: bytes, found: list[Bytes | StreamEvent]) -> int:
+    def _end_of_crlf(self, chunk: bytes, events: list[Bytes | StreamEvent]) -> int:
         """The index at which the next line begins: a first LF may end the CR of the last chunk."""
         begins = chunk[:1] == b"\n" and self._after_cr
         self._after_cr = chunk[-1:] == b"\r" or (self._after_cr and not chunk)
@@ -83,27 +83,27 @@ class EventSplitter:
         if self._raw:
             self._raw += b"\n"
         else:
-            found.append(Bytes(b"\n"))
+            events.append(Bytes(b"\n"))
         return 1
 
-    def _end_line(self, found: list[Bytes | StreamEvent]) -> None:
+    def _end_line(self, events: list[Bytes | StreamEvent]) -> None:
         line = bytes(self._line)
         self._line.clear()
-        if not self._begun:
-            self._begun, line = True, line.removeprefix(BOM)
+        if not self._started:
+            self._started, line = True, line.removeprefix(BOM)
         if line.startswith(b"data:"):
             self._data.append(line[5:].removeprefix(b" "))
         elif line == b"data":
             self._data.append(b"")
         elif not line or (line.startswith(b":") and len(self._raw) <= len(line) + 2):
-            found.append(self._all())
+            events.append(self._take_rest())
 
-    def _all(self) -> Bytes | StreamEvent:
+    def _take_rest(self) -> Bytes | StreamEvent:
         """All bytes since the last event, as an event if they have data."""
         raw, data = bytes(self._raw), self._data
         self._raw.clear()
         self._line.clear()
         self._data = []
-        if not data or len(raw) > self._max:
+        if not data or len(raw) > self._max_event_bytes:
             return Bytes(raw)
         return StreamEvent(raw, b"\n".join(data))

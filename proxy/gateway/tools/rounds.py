@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 
 from proxy.chat.tools.answer import RoundJoiner, memory_calls_in
 from proxy.chat.tools.memory_calls import MemoryCalls
-from proxy.chat.tools.offer import Dialogue
+from proxy.chat.tools.offer import RoundRequests
 from proxy.chat.tools.stream import Continuation, ToolCallFilter
 from proxy.chat.usage import add_usages
 from proxy.gateway.tools.events import Bytes, EventSplitter, StreamEvent
@@ -20,7 +20,7 @@ from proxy.wire.replies import PeekedReply, WrappedReply, is_event_stream, is_st
 from proxy.wire.reply import READ_LIMIT
 from proxy.wire.upstream import Reply
 
-Ask = Callable[[bytes], Awaitable[Reply]]
+SendBody = Callable[[bytes], Awaitable[Reply]]
 """Sends a body upstream; raises UpstreamError."""
 
 CONTENT_REFUSALS = (400, 413, 422)
@@ -28,12 +28,14 @@ CONTENT_REFUSALS = (400, 413, 422)
 
 
 class Rounds:
-    """The rounds that follow the request ``sent``."""
+    """The rounds that follow ``first_request``."""
 
-    def __init__(self, sent: bytes, use: ToolUse, tools: MemoryTools, ask: Ask) -> None:
-        self._use, self._ask = use, ask
+    def __init__(
+        self, first_request: bytes, use: ToolUse, tools: MemoryTools, send: SendBody
+    ) -> None:
+        self._use, self._send = use, send
         self._runner = ToolRunner(tools, use.context, use.names, use.log)
-        self._dialogue = Dialogue(sent, use.client_tools)
+        self._requests = RoundRequests(first_request, use.client_tools)
         self._number = 1
 
     async def run(self, calls: MemoryCalls) -> Reply | None:
@@ -50,13 +52,13 @@ class Rounds:
         if calls.has_client_calls:
             return None
         self._number += 1
-        self._dialogue.add(calls.message, results)
-        reply = await self._ask(self._dialogue.body(offers=self._number <= self._use.rounds))
+        self._requests.add(calls.message, results)
+        reply = await self._send(self._requests.body(offer_tools=self._number <= self._use.rounds))
         if reply.status not in CONTENT_REFUSALS:
             return reply
         await reply.close()
         self._number = self._use.rounds + 1
-        return await self._ask(self._dialogue.request_without_tools())
+        return await self._send(self._requests.request_without_tools())
 
 
 class ToolStream(WrappedReply):
@@ -72,27 +74,27 @@ class ToolStream(WrappedReply):
 
         Raises UpstreamError, also if a further round is not answered with a stream.
         """
-        sorter = ToolCallFilter[StreamEvent]()
+        call_filter = ToolCallFilter[StreamEvent]()
         continuation: Continuation[StreamEvent] | None = None
-        spent: bytes | None = None
-        said: dict[str, str] = {}
+        usage: bytes | None = None
+        texts: dict[str, str] = {}
         while True:
             events = EventSplitter()
             async for data in self._reply.chunks():
-                if seen := _visible_bytes(events.feed(data), sorter, continuation):
-                    yield seen
-            if seen := _visible_bytes(events.close(), sorter, continuation):
-                yield seen
-            calls = sorter.memory_calls()
+                if visible := _visible_bytes(events.feed(data), call_filter, continuation):
+                    yield visible
+            if visible := _visible_bytes(events.close(), call_filter, continuation):
+                yield visible
+            calls = call_filter.memory_calls()
             if calls is None or not await self._next_round(calls):
                 break
-            spent = add_usages(spent, calls.usage)
-            said |= calls.texts()
+            usage = add_usages(usage, calls.usage)
+            texts |= calls.texts()
             continuation = Continuation(
-                continuation.identity if continuation else sorter.identity, spent, said
+                continuation.identity if continuation else call_filter.identity, usage, texts
             )
-            sorter = ToolCallFilter()
-        if rest := _continued_bytes(sorter.held_events(), continuation):
+            call_filter = ToolCallFilter()
+        if rest := _continued_bytes(call_filter.held_events(), continuation):
             yield rest
 
     async def _next_round(self, calls: MemoryCalls) -> bool:
@@ -146,45 +148,45 @@ async def _join_json_rounds(first: Reply, rounds: Rounds) -> Reply:
     """
     peeked = PeekedReply(first)
     reply: Reply = peeked
-    joined = RoundJoiner()
+    joiner = RoundJoiner()
     try:
         body = await peeked.peek(READ_LIMIT)
         while (calls := memory_calls_in(body)) is not None:
             await reply.close()
-            then = await rounds.run(calls)
-            if then is None:
-                return JoinedReply(reply, joined.joined_answer(body))
-            joined.add(body)
-            reply = then
+            next_reply = await rounds.run(calls)
+            if next_reply is None:
+                return JoinedReply(reply, joiner.joined_answer(body))
+            joiner.add(body)
+            reply = next_reply
             if not _is_good(reply):
                 return reply
             body = await reply.read(READ_LIMIT)
-        return peeked if reply is peeked else JoinedReply(reply, joined.joined_answer(body))
+        return peeked if reply is peeked else JoinedReply(reply, joiner.joined_answer(body))
     except BaseException:  # cancelled or failed: the caller does not have the reply to close
         await reply.close()
         raise
 
 
 def _visible_bytes(
-    found: Iterable[Bytes | StreamEvent],
-    sorter: ToolCallFilter[StreamEvent],
+    events: Iterable[Bytes | StreamEvent],
+    call_filter: ToolCallFilter[StreamEvent],
     continuation: Continuation[StreamEvent] | None,
 ) -> bytes:
     """The bytes of finished events that the client may see."""
     pieces: list[bytes] = []
-    for event in found:
+    for event in events:
         if isinstance(event, Bytes):
             pieces.append(event.raw)
         else:
-            pieces.append(_continued_bytes(sorter.take(event), continuation))
+            pieces.append(_continued_bytes(call_filter.take(event), continuation))
     return b"".join(pieces)
 
 
 def _continued_bytes(
     events: Iterable[StreamEvent], continuation: Continuation[StreamEvent] | None
 ) -> bytes:
-    shown = events if continuation is None else filter(None, map(continuation.take, events))
-    return b"".join(event.raw for event in shown)
+    continued = events if continuation is None else filter(None, map(continuation.take, events))
+    return b"".join(event.raw for event in continued)
 
 
 def _is_good(reply: Reply) -> bool:

@@ -13,7 +13,7 @@ import msgspec
 from proxy.chat.blocks import block
 from proxy.chat.tools.memory_calls import MemoryCall, MemoryCalls
 from proxy.chat.tools.offer import SAVE, SEARCH
-from proxy.gateway.context import options_of
+from proxy.gateway.context import recall_options
 from proxy.learning.collection import Busy
 from proxy.learning.evidence import Source
 from proxy.learning.facts.store import FactStore
@@ -69,10 +69,10 @@ class ToolResult(NamedTuple):
 class MemoryTools(Protocol):
     """The tools.  Both raise StoreError, and ValueError with a message for the model."""
 
-    async def save(self, whose: ToolContext, text: str) -> ToolResult: ...
+    async def save(self, context: ToolContext, text: str) -> ToolResult: ...
 
-    async def search(self, whose: ToolContext, query: str, room: int) -> ToolResult:
-        """A result of at most ``room`` tokens, marked as reference material."""
+    async def search(self, context: ToolContext, query: str, max_tokens: int) -> ToolResult:
+        """A result of at most ``max_tokens`` tokens, marked as reference material."""
         ...
 
 
@@ -95,7 +95,7 @@ class ToolLog:
     def add(self, run: ToolRun) -> None:
         self._runs.append(run)
 
-    def into(self, injection: Injection) -> Injection:
+    def add_to(self, injection: Injection) -> Injection:
         """The injection with the calls."""
         if not self._runs:
             return injection
@@ -108,51 +108,54 @@ class ToolRunner:
     """Runs the calls of one exchange; ``names`` are the functions that were offered."""
 
     def __init__(
-        self, tools: MemoryTools, whose: ToolContext, names: Collection[str], log: ToolLog
+        self, tools: MemoryTools, context: ToolContext, names: Collection[str], log: ToolLog
     ) -> None:
-        self._tools, self._whose, self._names, self._log = tools, whose, names, log
-        self._left = TIMEOUT
+        self._tools, self._context, self._names, self._log = tools, context, names, log
+        self._seconds_left = TIMEOUT
 
-    async def run(self, number: int, asked: MemoryCalls) -> list[tuple[str, str]]:
+    async def run(self, number: int, answer: MemoryCalls) -> list[tuple[str, str]]:
         """Run the calls of round ``number``, in order; returns id and result of each.
 
         Never raises.
         """
-        room = MAX_RESULT_TOKENS // len(asked.calls)
+        max_tokens = MAX_RESULT_TOKENS // len(answer.calls)
         results: list[tuple[str, str]] = []
-        for place, call in enumerate(asked.calls):
-            clock = time.perf_counter()
-            refused = self._refused(place, call, asked)
-            result, ok = (ToolResult(refused), False) if refused else await self._result(call, room)
-            seconds = time.perf_counter() - clock
-            self._left -= seconds
-            self._note(number, call, result.items, seconds, ok=ok)
-            results.append((call.id, _within(result.text, room, self._whose.count)))
+        for position, call in enumerate(answer.calls):
+            start = time.perf_counter()
+            rejection = self._rejection(position, call, answer)
+            if rejection is None:
+                result, ok = await self._result(call, max_tokens)
+            else:
+                result, ok = ToolResult(rejection), False
+            seconds = time.perf_counter() - start
+            self._seconds_left -= seconds
+            self._log_call(number, call, result.items, seconds, ok=ok)
+            results.append((call.id, _within(result.text, max_tokens, self._context.count)))
         return results
 
-    def refuse(self, number: int, asked: MemoryCalls) -> None:
+    def refuse(self, number: int, answer: MemoryCalls) -> None:
         """Log calls that are not run, since their round offered no tools."""
-        for call in asked.calls:
-            self._note(number, call, (), 0.0, ok=False)
+        for call in answer.calls:
+            self._log_call(number, call, (), 0.0, ok=False)
 
-    def _refused(self, place: int, call: MemoryCall, asked: MemoryCalls) -> str | None:
-        """The result of a call that is not run; None if it is.
+    def _rejection(self, position: int, call: MemoryCall, answer: MemoryCalls) -> str | None:
+        """The result of a call that is not run; None if it is to be run.
 
         A search beside calls of the client's own tools is not run: the client answers those first,
         and the result could not be used.
         """
         if call.name not in self._names:
             return _UNKNOWN
-        if asked.has_client_calls and call.name == SEARCH:
+        if answer.has_client_calls and call.name == SEARCH:
             return _UNUSED
-        return _TOO_MANY if place >= MAX_CALLS else None
+        return _TOO_MANY if position >= MAX_CALLS else None
 
-    async def _result(self, call: MemoryCall, room: int) -> tuple[ToolResult, bool]:
+    async def _result(self, call: MemoryCall, max_tokens: int) -> tuple[ToolResult, bool]:
         try:
-            async with asyncio.timeout(max(0.0, self._left)):
-                return await self._call(call, room), True
-        except ValueError as wrong:
-            return ToolResult(f"Not done: {wrong}."), False
+            async with asyncio.timeout(max(0.0, self._seconds_left)):
+                return await self._call(call, max_tokens), True
+        except ValueError as error:
+            return ToolResult(f"Not done: {error}."), False
         except TimeoutError:
             logger.warning("memory took too long for a call of the model")
         except StoreError as failure:
@@ -161,13 +164,13 @@ class ToolRunner:
             logger.exception("a call of the model failed")
         return ToolResult(_UNAVAILABLE), False
 
-    async def _call(self, call: MemoryCall, room: int) -> ToolResult:
+    async def _call(self, call: MemoryCall, max_tokens: int) -> ToolResult:
         text = call.argument()
         if call.name == SAVE:
-            return await self._tools.save(self._whose, text)
-        return await self._tools.search(self._whose, text, room)
+            return await self._tools.save(self._context, text)
+        return await self._tools.search(self._context, text, max_tokens)
 
-    def _note(
+    def _log_call(
         self, number: int, call: MemoryCall, items: tuple[str, ...], seconds: float, *, ok: bool
     ) -> None:
         ms = round(seconds * 1000, 3)
@@ -201,55 +204,59 @@ class Toolbox:
     def __init__(self, facts: FactStore, recaller: Recaller, clock: Callable[[], float]) -> None:
         self._facts, self._recaller, self._clock = facts, recaller, clock
 
-    async def save(self, whose: ToolContext, text: str) -> ToolResult:
-        if whose.exchange is None:
+    async def save(self, context: ToolContext, text: str) -> ToolResult:
+        if context.exchange is None:
             raise ValueError("this conversation is not recorded")
-        session = whose.key.session
-        source = Source(session=session, message="", exchange=whose.exchange, at=self._clock())
+        session = context.key.session
+        source = Source(session=session, message="", exchange=context.exchange, at=self._clock())
         try:
-            fact = await self._fact_tools(whose).save(_owner(whose), text, source, whose.began)
+            fact = await self._fact_tools(context).save(
+                _owner(context), text, source, context.began
+            )
         except Busy as busy:
             raise StoreError("others change the same facts again and again") from busy
         if fact.state == "quarantined":
             return ToolResult("Kept for review: it reads like an instruction.", (fact.id,))
         return ToolResult("Saved.", (fact.id,))
 
-    async def search(self, whose: ToolContext, query: str, room: int) -> ToolResult:
-        facts = await self._fact_tools(whose).find(_owner(whose), query, MAX_FACTS)
-        room -= whose.count(block("search", NOTE, f"{FACTS}\n{SAID}"))
-        kept = _facts_within(facts, room, whose.count)
-        room -= sum(whose.count(f"- {fact.text}\n") for fact in kept)
-        passages = await self._passages(whose, query, room)
-        lines = [FACTS, *(f"- {fact.text}" for fact in kept)] if kept else []
+    async def search(self, context: ToolContext, query: str, max_tokens: int) -> ToolResult:
+        facts = await self._fact_tools(context).find(_owner(context), query, MAX_FACTS)
+        max_tokens -= context.count(block("search", NOTE, f"{FACTS}\n{SAID}"))
+        fitting = _facts_within(facts, max_tokens, context.count)
+        max_tokens -= sum(context.count(f"- {fact.text}\n") for fact in fitting)
+        passages = await self._passages(context, query, max_tokens)
+        lines = [FACTS, *(f"- {fact.text}" for fact in fitting)] if fitting else []
         if passages:
-            lines += [SAID, passage_lines(passages, whose.key.session)]
+            lines += [SAID, passage_lines(passages, context.key.session)]
         if not lines:
             return ToolResult(NOTHING_FOUND)
-        ids = (*(fact.id for fact in kept), *(found.id for found in passages))
+        ids = (*(fact.id for fact in fitting), *(found.id for found in passages))
         return ToolResult(block("search", NOTE, "\n".join(lines)), ids)
 
-    async def _passages(self, whose: ToolContext, query: str, room: int) -> tuple[RecallHit, ...]:
-        """Passages found by recall under the profile's settings, in at most ``room`` tokens."""
-        if not whose.profile.recall.enabled or room <= 0:
+    async def _passages(
+        self, context: ToolContext, query: str, max_tokens: int
+    ) -> tuple[RecallHit, ...]:
+        """Passages found by recall with the profile's settings, in at most ``max_tokens``."""
+        if not context.profile.recall.enabled or max_tokens <= 0:
             return ()
-        wanted = RecallQuery(
-            key=whose.key,
-            user=whose.user,
+        recall_query = RecallQuery(
+            key=context.key,
+            user=context.user,
             session_owner=None,
             text=query,
-            budget=room,
-            count=whose.count,
-            options=options_of(whose.profile.recall),
+            budget=max_tokens,
+            count=context.count,
+            options=recall_options(context.profile.recall),
         )
-        found = Recollection((await self._recaller.recall(wanted)).passages)
-        return found.within_budget(whose.key.session, Cost(0, whose.count), room).passages
+        found = Recollection((await self._recaller.recall(recall_query)).passages)
+        return found.within_budget(context.key.session, Cost(0, context.count), max_tokens).passages
 
-    def _fact_tools(self, whose: ToolContext) -> FactTools:
-        return FactTools(self._facts, whose.profile.facts, whose.profile.recall.zone)
+    def _fact_tools(self, context: ToolContext) -> FactTools:
+        return FactTools(self._facts, context.profile.facts, context.profile.recall.zone)
 
 
-def _owner(whose: ToolContext) -> ItemOwner:
-    return ItemOwner(whose.key.tenant, whose.user)
+def _owner(context: ToolContext) -> ItemOwner:
+    return ItemOwner(context.key.tenant, context.user)
 
 
 def _facts_within(

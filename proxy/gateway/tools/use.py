@@ -46,18 +46,20 @@ def tool_use(
     began: float,
 ) -> ToolUse | NameTaken | None:
     """The tools that a request offers; None if it offers none."""
-    names, user = names_for(context, report), context.identity.user
+    names, user = offered_tools(context, report), context.identity.user
     if not names or user is None or not may_offer(request):
         return None
     if is_name_taken(request):
         return "tool_name_taken"
-    whose = ToolContext(context.key, user, report.exchange, context.profile, count, began)
-    own = request.fields.get("tools")
-    kind = Refusal(request.model, request.fields.get("reasoning_effort", b""), own is not None)
-    return ToolUse(names, context.profile.tools.max_rounds, own, whose, refusal=kind)
+    tool_context = ToolContext(context.key, user, report.exchange, context.profile, count, began)
+    client_tools = request.fields.get("tools")
+    effort = request.fields.get("reasoning_effort", b"")
+    refusal = Refusal(request.model, effort, has_client_tools=client_tools is not None)
+    rounds = context.profile.tools.max_rounds
+    return ToolUse(names, rounds, client_tools, tool_context, refusal=refusal)
 
 
-def names_for(context: RequestContext, report: MemoryReport) -> tuple[str, ...]:
+def offered_tools(context: RequestContext, report: MemoryReport) -> tuple[str, ...]:
     """Save if the exchange is recorded, search if memory may be read.
 
     Neither without a user, nor if memory has failed, nor for a side request.

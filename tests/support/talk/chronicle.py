@@ -176,7 +176,9 @@ class Chronicle:
 
     @property
     def context(self) -> RequestContext:
-        return RequestContext(self.key, NO_IDENTITY, ProfileRules.of(self.profile), closed=False)
+        return RequestContext(
+            self.key, NO_IDENTITY, ProfileRules.of(self.profile), fails_closed=False
+        )
 
     @property
     def window(self) -> Window:

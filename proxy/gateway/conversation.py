@@ -86,7 +86,7 @@ class Conversations:
             exchange, attempt = self._attempts.register(exchange)
         outgoing = await self._prepared(call, exchange)
         with self._turns.turn(exchange.context.key, DisconnectGuard(call.receive)) as presence:
-            call.delivery.presence = presence
+            call.delivery.guard = presence
             outgoing, reply, recording = await self._asker.call_upstream(call, outgoing)
             if self._on_answered is not None and reply.status < 400:
                 self._on_answered(call.caller.tenant, call.headers, call.upstream)

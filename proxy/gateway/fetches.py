@@ -41,7 +41,7 @@ class Fetches:
         if content_length(call.headers):
             return await self._passthrough.serve(call)
         with DisconnectGuard(call.receive) as presence:
-            call.delivery.presence = presence
+            call.delivery.guard = presence
             reply = await self._passthrough.send_upstream(call, None)
             if reply.status == 200:
                 reply = decoded(reply)

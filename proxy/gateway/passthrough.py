@@ -15,7 +15,7 @@ from proxy.upstreams.destination import Destination
 from proxy.wire import body as bodies
 from proxy.wire.body import Body, ClientGone
 from proxy.wire.failures import UpstreamBroken
-from proxy.wire.headers import DIGESTS, content_length, end_to_end, get, sendable
+from proxy.wire.headers import DIGESTS, content_length, end_to_end, get, without_controls
 from proxy.wire.relay import DisconnectGuard, relay
 from proxy.wire.replies import is_event_stream
 from proxy.wire.upstream import Reply, Upstream
@@ -64,15 +64,15 @@ class Passthrough:
 
     async def _upload(self, call: ProxyRequest, body: AsyncIterator[bytes]) -> None:
         with DisconnectGuard(call.receive, uploading=True) as presence:
-            call.delivery.presence = presence
+            call.delivery.guard = presence
             declared = content_length(call.headers)
-            reply = await self.send_upstream(call, presence.uploaded(body), length=declared)
+            reply = await self.send_upstream(call, presence.watch_after(body), length=declared)
             await self._relay(call, reply)
 
     async def forward(self, call: ProxyRequest, body: bytes | None) -> None:
         """Relay a call with this body."""
         with DisconnectGuard(call.receive) as presence:
-            call.delivery.presence = presence
+            call.delivery.guard = presence
             await self._relay(call, await self.send_upstream(call, body))
 
     async def send_upstream(
@@ -148,7 +148,7 @@ def _outgoing(call: ProxyRequest, *, rewritten: bool) -> RawHeaders:
 def answer_headers(reply: Reply, call: ProxyRequest) -> RawHeaders:
     """The upstream's end-to-end headers, and the report's if the call has a session."""
     dropped, report = _LENGTH if reply.status in _BODILESS else frozenset(), call.report
-    headers = sendable(end_to_end(reply.headers, dropped, response=True))
+    headers = without_controls(end_to_end(reply.headers, dropped, response=True))
     if reply.status == 201 or 300 <= reply.status < 400:
         headers = [_through_proxy(field, call) for field in headers]
     if report is None:

@@ -22,7 +22,7 @@ from proxy.memory_api.api import Api
 from proxy.memory_api.fields import invalid
 from proxy.memory_api.overview.tenants import KnownTenants
 from proxy.tenancy import OPEN_TENANTS, SINGLE, Client
-from proxy.wire.hosts import is_loopback, is_of_this_site
+from proxy.wire.hosts import is_loopback, is_same_site
 
 CALLER = "memory.caller"
 """Where a request's scope has a ``MemoryAccess``, once somebody was let in."""
@@ -146,7 +146,7 @@ def is_local(request: Request) -> bool:
     """Does this come straight from a program or a page of our own on this machine?"""
     headers = request.headers.raw
     peer = request.client.host if request.client else ""
-    return is_loopback(peer) and not _is_passed_on(headers) and is_of_this_site(headers)
+    return is_loopback(peer) and not _is_passed_on(headers) and is_same_site(headers)
 
 
 def _is_passed_on(headers: RawHeaders) -> bool:

@@ -33,7 +33,7 @@ from proxy.memory_api.openapi.operation import (
     Parameter,
     Schema,
 )
-from proxy.wire.limits import CHANGED, READ
+from proxy.wire.limits import CHANGE_RESERVE, READ_RESERVE
 
 Run = Callable[..., Awaitable[object]]
 
@@ -101,7 +101,7 @@ def handler_of(operation: Operation, api: Api, access: Access) -> Handler:
         call = Call(api, access, request, tenant, held)
         arguments = [await _awaited(reader(call)) for reader in operation.readers]
         if operation.of_a_tenant:
-            await held.reserve_answer(READ if operation.method == "GET" else CHANGED)
+            await held.reserve_answer(READ_RESERVE if operation.method == "GET" else CHANGE_RESERVE)
         answer = await operation.run(api, *arguments)
         response = answer if isinstance(answer, Response) else reply(answer, operation.status)
         if not isinstance(response, StreamingResponse):

@@ -140,7 +140,7 @@ class Dispatch(Passthrough):
         """Answer with the models of all upstreams; relay to [upstream] if none has a list."""
         body = await call.body(self._choosing.limits)
         with DisconnectGuard(call.receive) as presence:
-            call.delivery.presence = presence
+            call.delivery.guard = presence
             models = await self._catalogue.models(partial(self._ask_for_list, call))
             if models is not None:
                 return await call.answer(models)

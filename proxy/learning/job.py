@@ -23,7 +23,7 @@ from proxy.background.completion import (
     Failed,
     Refused,
     Unreadable,
-    try_again,
+    retry_denied,
 )
 from proxy.background.runner import LEASE, Backoff, LeaseLost, lease_held
 from proxy.learning.batch import Batch, Extractor, Improver, LearningContext
@@ -112,7 +112,7 @@ class StepResults(msgspec.Struct):
         that is not continued is never queued again."""
         denied = next((each for each in self.failures if isinstance(each, Denied)), None)
         if denied is not None:
-            try_again(denied, attempts, wait)
+            retry_denied(denied, attempts, wait)
         if self.failures:
             raise min(self.failures, key=lambda failure: isinstance(failure, Refused))
 

@@ -105,13 +105,13 @@ LIBRECHAT_DEPTH = 2 * MAX_MESSAGES + 100
 
 def _librechat(limits: Limits, warnings: Warnings) -> ImportSource:
     read = librechat.conversation_of
-    return Conversations(limits.held, warnings, read, librechat.flat, LIBRECHAT_DEPTH)
+    return Conversations(limits.held, warnings, read, librechat.parse_flat, LIBRECHAT_DEPTH)
 
 
 def _is_export(file: Beginning) -> bool:
     header = file.lines[0]
-    named = f'"{format.NAME}"'.encode()
-    return header.get("kind") == b'"header"' and header.get("format") == named
+    name = f'"{format.NAME}"'.encode()
+    return header.get("kind") == b'"header"' and header.get("format") == name
 
 
 def _is_claude_code(file: Beginning) -> bool:

@@ -24,10 +24,10 @@ from proxy.portable.session_conversion import card_of
 
 
 class Import(msgspec.Struct, frozen=True):
-    """What is imported.  ``times`` are when the messages ``said`` were made, Unix seconds."""
+    """What is imported.  ``times`` are when the messages ``messages`` were made, Unix seconds."""
 
     system: tuple[bytes, ...]
-    said: tuple[ChatMessage, ...]
+    messages: tuple[ChatMessage, ...]
     times: tuple[float, ...]
     user: str | None = None
 
@@ -52,7 +52,7 @@ class MessageReader(msgspec.Struct, frozen=True):
         ]
         return Import(
             system=tuple(message.record for message in leading),
-            said=tuple(message for message, _ in kept),
+            messages=tuple(message for message, _ in kept),
             times=tuple(time for _, time in kept),
             user=new.user,
         )
@@ -118,7 +118,7 @@ def _drafts(imported: Import, snapshot: Snapshot, exchange: str, count: Count) -
     """A user message opens a turn; all else joins the turn before it, the session's last one."""
     turn = _newest_turn(snapshot)
     drafts: list[Draft] = []
-    for index, (message, time) in enumerate(zip(imported.said, imported.times, strict=True)):
+    for index, (message, time) in enumerate(zip(imported.messages, imported.times, strict=True)):
         id = message_id(exchange, index)
         if message.role == "user" or turn is None:
             turn = id

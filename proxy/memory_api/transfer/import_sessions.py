@@ -138,7 +138,7 @@ class Importer:
 
     def _turn(self, conversation: Conversation) -> AbstractAsyncContextManager[None]:
         """Large ones of a tenant are made one at a time: what is made takes many times the room."""
-        if len(conversation.said) <= LARGE:
+        if len(conversation.messages) <= LARGE:
             return nullcontext()
         return self._api.large_imports.of(self._tenant)
 

@@ -19,7 +19,7 @@ from proxy.portable.programs.blocks import (
     Block,
     TextBlock,
     answer,
-    call_and_result,
+    call_or_result,
     result_text,
 )
 from proxy.portable.programs.content import file_line
@@ -74,7 +74,7 @@ def _blocks(message: Fields, at: float | None, warnings: Warnings) -> Iterator[B
             continue
         kind = text_in(block, "type")
         when = timestamp_in(block, "start_timestamp") or at
-        called = call_and_result(block, when)
+        called = call_or_result(block, when)
         if called is not None:
             yield called
         elif kind.endswith("thinking"):

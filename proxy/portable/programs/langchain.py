@@ -26,16 +26,16 @@ ROLES = {
 class LangChain(MessageLists):
     """See :class:`proxy.portable.messages.MessageLists`."""
 
-    def _take(self, item: bytes) -> Iterator[ImportedPart]:
+    def _add_item(self, item: bytes) -> Iterator[ImportedPart]:
         value = value_of(item, "no list of messages")
         if self._items.number == 1:
-            self._several = isinstance(value, list)
-        if not self._items.listed or self._several != isinstance(value, list):
+            self._has_conversations = isinstance(value, list)
+        if not self._items.listed or self._has_conversations != isinstance(value, list):
             raise ValueError("no list of messages")
         if isinstance(value, list):
             yield from self._conversation([_message(each, n) for n, each in enumerate(value)])
         else:
-            self._one.add(_message(value, self._items.number - 1))
+            self._buffer.add(_message(value, self._items.number - 1))
 
 
 def _message(value: object, index: int) -> bytes:

@@ -59,26 +59,26 @@ def conversation_of(fields: Fields, warnings: Warnings, number: int) -> Conversa
 
 def _entries(history: Fields, chat: Fields, warnings: Warnings) -> Iterator[TreeEntry]:
     """The messages of the history, or the chat's list of messages without one."""
-    before = ""
+    previous = ""
     named = list(fields_in(history, "messages").items()) or [
         ("", message) for message in list_in(chat, "messages")
     ]
     for place, (id, message) in enumerate(named):
         if isinstance(message, dict):
-            own = id or text_in(message, "id") or f"#{place}"
-            parent = text_in(message, "parentId") if "parentId" in message else before
-            yield TreeEntry(own, parent, tuple(_messages_of(message, own, warnings)))
-            before = own
+            id_ = id or text_in(message, "id") or f"#{place}"
+            parent = text_in(message, "parentId") if "parentId" in message else previous
+            yield TreeEntry(id_, parent, tuple(_messages_of(message, id_, warnings)))
+            previous = id_
 
 
-def _messages_of(message: Fields, own: str, warnings: Warnings) -> Iterator[TimedMessage]:
+def _messages_of(message: Fields, id_: str, warnings: Warnings) -> Iterator[TimedMessage]:
     at = timestamp_in(message, "timestamp")
     files = [_file(file) for file in list_in(message, "files") if isinstance(file, dict)]
     if files:
         warnings.add(FILES)
     if text_in(message, "role") == "assistant":
         blocks = [*_blocks(message, at, warnings), *(TextBlock(line, at) for line in files)]
-        yield from answer(blocks, own, warnings)
+        yield from answer(blocks, id_, warnings)
         return
     text = "\n".join(filter(None, [text_in(message, "content"), *files]))
     if text:

@@ -48,7 +48,7 @@ def archived(conversation: Conversation, **more: Any) -> SessionArchive:
 
 def said(conversation: Conversation) -> list[Json]:
     """Its messages, in order."""
-    return [json.loads(each.message) for each in conversation.said]
+    return [json.loads(each.message) for each in conversation.messages]
 
 
 def node(

@@ -27,9 +27,9 @@ class Failure(msgspec.Struct, frozen=True):
 
     def __call__(self, message: str = "", param: str | None = None) -> ProxyError:
         """``message`` where there is more to tell than usual, ``param`` where another is wrong."""
-        told = message or self.message or self.when
-        wrong = self.param if param is None else param
-        return ProxyError(self.status, self.code, told, param=wrong, headers=self.headers)
+        text = message or self.message or self.when
+        param_named = self.param if param is None else param
+        return ProxyError(self.status, self.code, text, param=param_named, headers=self.headers)
 
 
 def _shared(error: ProxyError, when: str) -> Failure:

@@ -42,8 +42,8 @@ LABEL = {"type": "string", "minLength": 1, "maxLength": 256, "pattern": PLAIN}
 
 def words(*known: str) -> dict[str, Any]:
     """Several of these, with commas between them."""
-    each = f"(?:{'|'.join(known)})"
-    return {"type": "string", "pattern": f"^{each}(?:,{each})*$"}
+    one_word = f"(?:{'|'.join(known)})"
+    return {"type": "string", "pattern": f"^{one_word}(?:,{one_word})*$"}
 
 
 def whole(least: int, most: int, default: int | None = None) -> dict[str, Any]:
@@ -71,10 +71,10 @@ def flag(name: str) -> Reader:
     """True or false; false by default."""
 
     def read(call: Call) -> bool:
-        said = call.request.query_params.get(name, "false")
-        if said not in ("true", "false"):
+        text = call.request.query_params.get(name, "false")
+        if text not in ("true", "false"):
             raise invalid(f"{name} must be true or false.", name)
-        return said == "true"
+        return text == "true"
 
     return read
 

@@ -46,11 +46,11 @@ def _health(api: Api) -> Table:
 def _operations(api: Api) -> Table:
     """What is written out in a path goes before a parameter."""
     access = Access(api)
-    found: dict[str, dict[str, Handler]] = {}
+    handlers: dict[str, dict[str, Handler]] = {}
     for each in sorted(OPERATIONS, key=lambda each: each.path.count("{")):
         pattern = _PARAMETER.sub(r"(?P<\1>[^/]+)", each.path)
-        found.setdefault(pattern, {})[each.method] = handler_of(each, api, access)
-    return found
+        handlers.setdefault(pattern, {})[each.method] = handler_of(each, api, access)
+    return handlers
 
 
 def _console(pages: Pages) -> Table:

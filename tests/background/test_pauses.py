@@ -35,7 +35,7 @@ class Desk:
     def ask(self, failure: Exception | None = None, seconds: float = 0.0, **whom: Any) -> bool:
         """Ask; it takes so long, and this comes of it.  Was it asked?"""
         try:
-            with self.count_failures(**whom):
+            with self.asking(**whom):
                 self.clock.now += seconds
                 if failure is not None:
                     raise failure
@@ -48,7 +48,7 @@ class Desk:
     def waits(self, **whom: Any) -> float:
         """Seconds for which it is left alone."""
         try:
-            with self.count_failures(**whom):
+            with self.asking(**whom):
                 raise ZeroDivisionError
         except ZeroDivisionError:
             return 0.0
@@ -79,7 +79,7 @@ def test_how_long_to_wait_is_said_to_all_that_would_ask_with_that_key(
 
 def test_what_is_answered_meanwhile_does_not_shorten_the_wait() -> None:
     desk = Desk()
-    with desk.count_failures():
+    with desk.asking():
         desk.ask(Failed("429", 30.0))
     assert not desk.ask()
 
@@ -109,7 +109,7 @@ def test_what_fails_at_once_is_asked_on() -> None:
 
 def test_those_that_were_under_way_together_have_failed_together() -> None:
     desk = Desk()
-    under_way = [desk.count_failures() for _ in range(10)]
+    under_way = [desk.asking() for _ in range(10)]
     for each in under_way:
         each.__enter__()
     desk.clock.now += 10.0

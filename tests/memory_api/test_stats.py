@@ -318,16 +318,16 @@ async def test_what_is_older_is_not_even_looked_at(
 async def test_the_same_that_many_ask_for_at_once_is_not_counted_for_each(
     client: httpx.AsyncClient, store: Backend, now: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    walks: list[stats.Walk] = []
+    walks: list[stats.SampleScan] = []
 
-    class Noted(stats.Walk):
+    class Noted(stats.SampleScan):
         async def samples(self) -> AsyncIterator[Sample]:
             walks.append(self)
             await asyncio.sleep(0.1)  # meanwhile all others come
             async for each in super().samples():
                 yield each
 
-    monkeypatch.setattr(stats, "Walk", Noted)
+    monkeypatch.setattr(stats, "SampleScan", Noted)
     await said(store, "s", now - 60)
     found = await asyncio.gather(*(report(client, days=2) for _ in range(6)))
     assert [each["totals"]["exchanges"] for each in found] == [1] * 6

@@ -26,7 +26,7 @@ def check_message(raw: bytes, name: str) -> None:
     """``name`` is the message's place in the body; what is in ``raw`` must be an object."""
     message = _object(raw, name)
     content, calls = message.get("content"), message.get("tool_calls")
-    if content is not None or not _does_without(message):
+    if content is not None or not _may_lack_content(message):
         check_content(content, f"{name}.content")
     if calls is not None:
         _check_calls(calls, f"{name}.tool_calls")
@@ -69,10 +69,10 @@ def _is_call(call: object) -> bool:
     )
 
 
-def _does_without(message: Mapping[str, object]) -> bool:
+def _may_lack_content(message: Mapping[str, object]) -> bool:
     """May there be no content?"""
-    instead = any(isinstance(message.get(k), t) and message[k] for k, t in _INSTEAD.items())
-    return instead and message.get("role") == "assistant"
+    has_instead = any(isinstance(message.get(k), t) and message[k] for k, t in _INSTEAD.items())
+    return has_instead and message.get("role") == "assistant"
 
 
 def _object(raw: bytes, name: str) -> Mapping[str, object]:

@@ -26,22 +26,22 @@ class NamespaceQuery(msgspec.Struct, frozen=True):
     limit: int = 100
 
 
-async def find_namespaces(items: Items, wanted: NamespaceQuery) -> list[Namespace]:
+async def find_namespaces(items: Items, query: NamespaceQuery) -> list[Namespace]:
     """Those from ``offset`` on; one more than ``limit`` tells that there are more.
 
     Raises StoreError.
     """
     found: list[Namespace] = []
-    end, looked = wanted.offset + wanted.limit + 1, 0
-    async for page in namespace_pages(items, wanted.owner, literal(wanted.prefix)):
-        fitting = (each[: wanted.depth] for each in page if _fits(each, wanted))
-        found += dict.fromkeys(each for each in fitting if each not in found[-1:])
-        looked += len(page)
-        if len(found) >= end or looked >= MAX_SCANNED:
+    end, scanned = query.offset + query.limit + 1, 0
+    async for page in namespace_pages(items, query.owner, literal(query.prefix)):
+        matching = (each[: query.depth] for each in page if _fits(each, query))
+        found += dict.fromkeys(each for each in matching if each not in found[-1:])
+        scanned += len(page)
+        if len(found) >= end or scanned >= MAX_SCANNED:
             break
-    return found[wanted.offset : end]
+    return found[query.offset : end]
 
 
-def _fits(namespace: Namespace, wanted: NamespaceQuery) -> bool:
-    shown = is_shown(namespace, wanted.prefix)
-    return shown and matches(namespace, wanted.prefix, wanted.suffix)
+def _fits(namespace: Namespace, query: NamespaceQuery) -> bool:
+    shown = is_shown(namespace, query.prefix)
+    return shown and matches(namespace, query.prefix, query.suffix)

@@ -87,14 +87,14 @@ def _check_person(namespace: Namespace, name: str) -> None:
 
 def filter_of(raw: msgspec.Raw | None) -> dict[str, object]:
     """A filter, empty where there is none."""
-    wanted = cast(dict[str, object], decode_shallow(bytes(raw))) if raw is not None else {}
+    fields = cast(dict[str, object], decode_shallow(bytes(raw))) if raw is not None else {}
     try:
-        check_filter(list(wanted.values()))
+        check_filter(list(fields.values()))
     except ValueError as error:
         raise invalid(f"filter has an unknown operator: {error}.", "filter") from None
-    if any(name.startswith("$") for name in wanted):
+    if any(name.startswith("$") for name in fields):
         raise invalid("filter must name fields; operators come below them.", "filter")
-    return wanted
+    return fields
 
 
 def _is_name(text: str) -> bool:

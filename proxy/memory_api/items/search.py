@@ -51,64 +51,64 @@ class ItemSearch:
     def __init__(self, items: Items, threads: Threads) -> None:
         self._items, self._threads = items, threads
 
-    async def find(self, wanted: ItemQuery) -> list[Scored]:
+    async def find(self, query: ItemQuery) -> list[Scored]:
         """Those from ``offset`` on, with a score if there is a query; one more than ``limit`` tells
         that there are more.  Raises StoreError.
         """
-        return await (self._best(wanted) if wanted.query else self._first(wanted))
+        return await (self._best(query) if query.query else self._first(query))
 
-    async def _first(self, wanted: ItemQuery) -> list[Scored]:
+    async def _first(self, query: ItemQuery) -> list[Scored]:
         found: list[Scored] = []
-        passed = 0
-        async for page in self._pages(wanted):
-            fitting = await self._threads.run(partial(_fitting, page, wanted.filter))
-            found += [(item, None) for item in fitting[max(0, wanted.offset - passed) :]]
-            passed += len(fitting)
-            if len(found) > wanted.limit:
+        skipped = 0
+        async for page in self._pages(query):
+            fitting = await self._threads.run(partial(_fitting, page, query.filter))
+            found += [(item, None) for item in fitting[max(0, query.offset - skipped) :]]
+            skipped += len(fitting)
+            if len(found) > query.limit:
                 break
-        return found[: wanted.limit + 1]
+        return found[: query.limit + 1]
 
-    async def _best(self, wanted: ItemQuery) -> list[Scored]:
-        asked = question.read_question(wanted.query, (), time.time())
+    async def _best(self, query: ItemQuery) -> list[Scored]:
+        question_read = question.read_question(query.query, (), time.time())
         places: list[Place] = []
         read: list[Analysis] = []
-        looked = size = 0
-        async for page in self._pages(wanted):
-            fitting = await self._threads.run(partial(_fitting, page, wanted.filter))
+        scanned = size = 0
+        async for page in self._pages(query):
+            fitting = await self._threads.run(partial(_fitting, page, query.filter))
             places += [item.place for item in fitting]
-            read += await self._threads.run(partial(_read, fitting, asked))
-            looked += len(page)
+            read += await self._threads.run(partial(_read, fitting, question_read))
+            scanned += len(page)
             size += sum([len(item.value) for item in page])
-            if looked >= MAX_RANKED or size >= MAX_READ_BYTES:
+            if scanned >= MAX_RANKED or size >= MAX_READ_BYTES:
                 break
-        ranked = await self._threads.run(partial(rank, asked, read))
-        best = ranked[wanted.offset : wanted.offset + wanted.limit + 1]
-        items = await self._items.items_at(wanted.owner, [places[n] for n, _ in best])
+        ranked = await self._threads.run(partial(rank, question_read, read))
+        best = ranked[query.offset : query.offset + query.limit + 1]
+        items = await self._items.items_at(query.owner, [places[n] for n, _ in best])
         return [(items[places[n]], score) for n, score in best if places[n] in items]
 
-    async def _pages(self, wanted: ItemQuery) -> AsyncIterator[Sequence[Item]]:
+    async def _pages(self, query: ItemQuery) -> AsyncIterator[Sequence[Item]]:
         """Items below the prefix.  There may be many records of requests: none is read in vain."""
         after: Place | None = None
         while True:
-            page = await self._items.items(wanted.owner, wanted.prefix, after, AT_ONCE)
-            yield [item for item in page.items if is_shown(item.namespace, wanted.prefix)]
+            page = await self._items.items(query.owner, query.prefix, after, AT_ONCE)
+            yield [item for item in page.items if is_shown(item.namespace, query.prefix)]
             if page.after is None:
                 return
-            after = _place_after(page.items[-1].place, wanted.prefix)
+            after = _place_after(page.items[-1].place, query.prefix)
 
 
-def _fitting(items: Sequence[Item], wanted: Mapping[str, object]) -> list[Item]:
+def _fitting(items: Sequence[Item], query: Mapping[str, object]) -> list[Item]:
     """The items that a filter lets through."""
     return [
         item
         for item in items
-        if not wanted or matches_filter(decode_shallow(bytes(item.value)), wanted)
+        if not query or matches_filter(decode_shallow(bytes(item.value)), query)
     ]
 
 
-def _read(items: Sequence[Item], asked: Question) -> list[Analysis]:
+def _read(items: Sequence[Item], question_read: Question) -> list[Analysis]:
     """What the items have of the words that are looked for."""
-    return [question_terms_in(asked, decode_shallow(bytes(item.value))) for item in items]
+    return [question_terms_in(question_read, decode_shallow(bytes(item.value))) for item in items]
 
 
 def is_shown(namespace: Namespace, prefix: Namespace) -> bool:

@@ -13,7 +13,7 @@ TAG = "Overview"
 ALL_PROFILES = "*"
 
 
-@operation("GET", "/memory/v1/whoami", TAG, anybody=True)
+@operation("GET", "/memory/v1/whoami", TAG, tenant_optional=True)
 async def who_am_i(api: Api, tenant: Tenant, admin: IsAdmin, client: CallingClient) -> WhoAmI:
     """See who you are.
 

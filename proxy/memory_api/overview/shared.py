@@ -32,18 +32,18 @@ class Shared(Generic[T]):
     async def answer(self, question: Hashable, make: Callable[[], Awaitable[T]]) -> T:
         """Raises what ``make`` does: a StoreError for all who share the answer, anything else for
         the caller alone whose ``make`` it was."""
-        came = time.monotonic()
+        arrived = time.monotonic()
         async with self._turn:
             last = self._last
-            if last is None or last.question != question or last.began < came:
+            if last is None or last.question != question or last.began < arrived:
                 began = time.monotonic()
-                last = self._last = SharedAnswer(question, began, await _tried(make))
+                last = self._last = SharedAnswer(question, began, await _answer_or_failure(make))
             if isinstance(last.answer, StoreError):
                 raise last.answer
             return last.answer
 
 
-async def _tried(make: Callable[[], Awaitable[T]]) -> T | StoreError:
+async def _answer_or_failure(make: Callable[[], Awaitable[T]]) -> T | StoreError:
     try:
         return await make()
     except StoreError as failure:

@@ -17,11 +17,11 @@ from proxy.memory.usage import KEPT_DAYS, Meter
 from proxy.recall.index import newest_session
 from proxy.settings import Settings
 
-KEPT = 1024
+MAX_REMEMBERED = 1024
 """Names that are remembered as those of tenants."""
 
 
-class Holdings(Archive, Items, Protocol):
+class TenantStore(Archive, Items, Protocol):
     """What a tenant's memory is looked for in."""
 
 
@@ -32,23 +32,23 @@ class KnownTenants:
     whoever has just been erased is no typo.
     """
 
-    def __init__(self, settings: Settings, store: Holdings, meter: Meter, spool: Spool) -> None:
+    def __init__(self, settings: Settings, store: TenantStore, meter: Meter, spool: Spool) -> None:
         self._settings, self._store, self._meter, self._spool = settings, store, meter, spool
-        self._seen: LRUCache[str, None] = LRUCache(KEPT)
+        self._known: LRUCache[str, None] = LRUCache(MAX_REMEMBERED)
 
-    async def knows(self, tenant: str) -> bool:
+    async def exists(self, tenant: str) -> bool:
         """Does the configuration name this tenant, or is anything kept of it?
 
         Raises StoreError.
         """
-        if tenant in self._seen or tenant in named(self._settings):
+        if tenant in self._known or tenant in configured_tenants(self._settings):
             return True
-        known = await has_memory(self._store, tenant) or await self._has_more(tenant)
+        known = await has_memory(self._store, tenant) or await self._has_other_data(tenant)
         if known:
-            self._seen[tenant] = None
+            self._known[tenant] = None
         return known
 
-    async def _has_more(self, tenant: str) -> bool:
+    async def _has_other_data(self, tenant: str) -> bool:
         """What is no memory, or not yet."""
         today = datetime.fromtimestamp(time.time(), UTC).date()
         days = [(today - timedelta(days=day)).isoformat() for day in range(KEPT_DAYS)]
@@ -59,7 +59,7 @@ class KnownTenants:
         return False
 
 
-def named(settings: Settings) -> frozenset[str]:
+def configured_tenants(settings: Settings) -> frozenset[str]:
     """The tenants that exist without having anything: those that the configuration speaks of."""
     mode = settings.tenancy.mode
     if mode == "clients":
@@ -67,7 +67,7 @@ def named(settings: Settings) -> frozenset[str]:
     return frozenset({"single" if mode == "single" else "anonymous"})
 
 
-async def has_memory(store: Holdings, tenant: str) -> bool:
+async def has_memory(store: TenantStore, tenant: str) -> bool:
     """Has this tenant sessions, or anything beside them?  Raises StoreError."""
     if await newest_session(store, tenant, None) is not None:
         return True

@@ -10,7 +10,7 @@ from proxy.memory.archive import Session
 from proxy.memory.items import ItemOwner
 from proxy.memory_api.api import Api
 from proxy.memory_api.call import Tenant
-from proxy.memory_api.conversations.sessions import SESSION, must_not_wait, the_session
+from proxy.memory_api.conversations.sessions import SESSION, check_not_spooled, existing_session
 from proxy.memory_api.conversations.sessions import TAG as SESSIONS
 from proxy.memory_api.errors import user_not_found
 from proxy.memory_api.fields import decode_cursor, encode_cursor, unknown_cursor
@@ -64,25 +64,25 @@ async def list_users(api: Api, tenant: Tenant, limit: Limit, after: After) -> Us
 )
 async def get_user(api: Api, owner: PersonAt) -> User:
     """Get a person in numbers."""
-    found = await person_of(api, owner)
-    if found is None:
+    person = await person_of(api, owner)
+    if person is None:
         raise user_not_found()
-    return found
+    return person
 
 
 async def person_of(api: Api, owner: Owner) -> User | None:
     """None of whom nothing is known."""
-    found = [session async for session in sessions_of(api.store, owner.tenant, owner.user)]
+    sessions = [session async for session in sessions_of(api.store, owner.tenant, owner.user)]
     memories = await _memories(api, owner)
-    if not found and not any(memories.values()):
+    if not sessions and not any(memories.values()):
         return None
     return User(
         id=owner.user,
-        sessions=len(found),
-        messages=sum(session.messages for session in found),
-        tokens=sum(session.tokens for session in found),
-        first_active_at=min((session.created_at for session in found), default=None),
-        last_active_at=max((session.last_active_at for session in found), default=None),
+        sessions=len(sessions),
+        messages=sum(session.messages for session in sessions),
+        tokens=sum(session.tokens for session in sessions),
+        first_active_at=min((session.created_at for session in sessions), default=None),
+        last_active_at=max((session.last_active_at for session in sessions), default=None),
         memories=memories,
     )
 
@@ -96,22 +96,22 @@ async def _page(
     """
     people: list[Person] = []
     seen: set[str] = set()
-    looked = at_once = 0
+    looked_at = at_once = 0
     for _ in range(MAX_PAGES):
         room = limit - len(people)
         at_once = max(at_once, room)
         page = await api.store.sessions(tenant, None, after, at_once)
-        while (size := _fitting(page.items, seen, room)) < len(page.items):
+        while (size := _count_within(page.items, seen, room)) < len(page.items):
             page = await api.store.sessions(tenant, None, after, size)
-        looked, after = looked + len(page.items), page.after
+        looked_at, after = looked_at + len(page.items), page.after
         fresh = _firsts(page.items, seen)
         seen.update(fresh)
         for user, session in fresh.items():
             person = await _person(api, tenant, user, session)
-            looked += 1 if person is None else person.sessions
+            looked_at += 1 if person is None else person.sessions
             people += [person] if person is not None else []
         at_once = 0 if fresh else min(2 * at_once, MAX_PAGE)
-        if after is None or 2 * len(people) > limit or looked >= MAX_SESSIONS:
+        if after is None or 2 * len(people) > limit or looked_at >= MAX_SESSIONS:
             break
     return people, after
 
@@ -125,7 +125,7 @@ def _firsts(sessions: Sequence[Session], seen: Collection[str]) -> dict[str, Ses
     return firsts
 
 
-def _fitting(sessions: Sequence[Session], seen: Collection[str], room: int) -> int:
+def _count_within(sessions: Sequence[Session], seen: Collection[str], room: int) -> int:
     """How many of these there are before the first person for whom there is no room."""
     firsts = list(_firsts(sessions, seen).values())
     return sessions.index(firsts[room]) if len(firsts) > room else len(sessions)
@@ -151,7 +151,7 @@ async def _memories(api: Api, owner: Owner) -> dict[str, int]:
     }
 
 
-Whose = Annotated[
+UserOfSession = Annotated[
     str | None,
     Parameter(
         "user",
@@ -166,25 +166,29 @@ Whose = Annotated[
 
 @operation("POST", f"{SESSION}/forget", SESSIONS, examples={"look": {"dry_run": True}})
 async def forget_learned(
-    api: Api, at: SessionAt, whose: Whose, wanted: Forget | None
+    api: Api, key: SessionAt, user_named: UserOfSession, request: Forget | None
 ) -> ForgetReceipt:
     """Forget what a session taught.
 
     History stays; what others taught as well stays without this source.
     """
-    wanted = wanted or Forget()
+    request = request or Forget()
     # What waits in the spool would be learned later: nothing is forgotten before it has arrived.
-    must_not_wait(api.spool, at)
-    user = whose if whose is not None else (await the_session(api.store, at)).user or ""
-    told = await api.learned.forgetting.forget(
-        ItemOwner(at.tenant, user), at.session, wanted.exchange_id, wanted.dry_run
+    check_not_spooled(api.spool, key)
+    user = (
+        user_named
+        if user_named is not None
+        else (await existing_session(api.store, key)).user or ""
+    )
+    forgotten = await api.learned.forgetting.forget(
+        ItemOwner(key.tenant, user), key.session, request.exchange_id, request.dry_run
     )
     return ForgetReceipt(
-        session_id=at.session,
-        exchange_id=wanted.exchange_id,
-        dry_run=wanted.dry_run,
+        session_id=key.session,
+        exchange_id=request.exchange_id,
+        dry_run=request.dry_run,
         data=[
             Forgotten(id=each.id, kind=each.kind, action=each.action, text=each.text)
-            for each in told
+            for each in forgotten
         ],
     )

@@ -30,18 +30,20 @@ class Statement(Struct, kw_only=True):
     afresh: bool
 
 
-@operation("POST", ALL, TAG, answer=Memory, founds=True)
-async def save_fact(api: Api, owner: PersonAt, said: Statement) -> Object:
+@operation("POST", ALL, TAG, answer=Memory, creates_tenant=True)
+async def save_fact(api: Api, owner: PersonAt, statement: Statement) -> Object:
     """Save a fact.
 
     It is a model's word, not a person's: what tells the assistant what to do is quarantined.
     """
     facts = FactTools(api.learned.facts, api.settings.memory.facts)
     try:
-        fact = await facts.add(as_item_owner(owner), said.text, said.about, always_new=said.afresh)
+        fact = await facts.add(
+            as_item_owner(owner), statement.text, statement.about, always_new=statement.afresh
+        )
     except TooManyFacts:
         raise too_many_memories() from None
-    found = await memories_of(api).one(owner, fact.id)
-    if found is None:
+    memory = await memories_of(api).one(owner, fact.id)
+    if memory is None:
         raise memory_not_found()
-    return found
+    return memory

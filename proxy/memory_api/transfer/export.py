@@ -24,7 +24,7 @@ from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
 from proxy.memory_api.api import Api
 from proxy.memory_api.call import RawRequest, Tenant
-from proxy.memory_api.conversations.sessions import SESSION, the_session
+from proxy.memory_api.conversations.sessions import SESSION, existing_session
 from proxy.memory_api.conversations.sessions import TAG as SESSIONS
 from proxy.memory_api.openapi.operation import NDJSON
 from proxy.memory_api.operation import operation
@@ -81,16 +81,16 @@ class Exporter:
         if self._user is None:
             async for line in self._items_of(""):
                 yield line
-        yield self._end()
+        yield self._end_line()
 
     async def session(self, session: str, now: float) -> AsyncIterator[bytes]:
         """The lines of an export of one session."""
         yield lines.header_line("session", now)
         async for line in self._session(session):
             yield line
-        yield self._end()
+        yield self._end_line()
 
-    def _end(self) -> bytes:
+    def _end_line(self) -> bytes:
         sessions, shelves, items = self._counts
         return lines.encode_line(format.End(sessions=sessions, shelves=shelves, items=items))
 
@@ -108,34 +108,34 @@ class Exporter:
         """Nothing for one that is gone, or another person's by now."""
         key = SessionKey(self._tenant, id)
         try:
-            found = await self._patiently(key)
+            archived = await self._read_with_retries(key)
         except TooLarge:
-            async for line in self._large(key):
+            async for line in self._paged_session(key):
                 yield line
             return
-        if found is not None and self._is_wanted(found.session):
-            for line in lines.session_lines(found, await self._begin_session(found.session)):
+        if archived is not None and self._is_included(archived.session):
+            for line in lines.session_lines(archived, await self._begin_session(archived.session)):
                 yield line
 
-    async def _large(self, key: SessionKey) -> AsyncIterator[bytes]:
+    async def _paged_session(self, key: SessionKey) -> AsyncIterator[bytes]:
         """The same of one that is not held in memory.  Raises StoreError where it is changed
         meanwhile: what is written of it cannot be taken back."""
         reading = PagedSession(self._store, key)
         session = await reading.begin()
-        if session is None or not self._is_wanted(session):
+        if session is None or not self._is_included(session):
             return
         yield lines.session_line(session, await self._begin_session(session))
-        there: set[str] = set()
+        message_ids: set[str] = set()
         async for message in reading.lines(session):
-            there.add(message.card.id)
+            message_ids.add(message.card.id)
             yield lines.message_line(message)
         rest = await reading.end(session)
         if rest is None:
             raise StoreError("a session was changed while it was read")
-        for line in lines.closing_lines(rest, there):
+        for line in lines.closing_lines(rest, message_ids):
             yield line
 
-    def _is_wanted(self, session: Session) -> bool:
+    def _is_included(self, session: Session) -> bool:
         return self._user in (None, session.user)
 
     async def _begin_session(self, session: Session) -> tuple[str, ...]:
@@ -146,7 +146,7 @@ class Exporter:
             return ()
         return await self._recall_admin.dismissed(Owner(self._tenant, session=session.id))
 
-    async def _patiently(self, key: SessionKey) -> SessionArchive | None:
+    async def _read_with_retries(self, key: SessionKey) -> SessionArchive | None:
         for _ in range(ATTEMPTS - 1):
             with suppress(StoreError):
                 return await read_session(self._store, key, HELD)
@@ -190,7 +190,7 @@ async def export_all(api: Api, tenant: Tenant, user: OfUser, request: RawRequest
     One JSON object a line.
     """
     await api.reach(tenant)
-    return await _answer(request, Exporter(api, tenant, user).everything(time.time()))
+    return await _export_response(request, Exporter(api, tenant, user).everything(time.time()))
 
 
 @operation("GET", f"{PERSON}/export", USERS, **FILE)
@@ -201,21 +201,21 @@ async def export_user(api: Api, owner: PersonAt, request: RawRequest) -> Respons
     """
     await api.reach(owner.tenant)
     exporter = Exporter(api, owner.tenant, owner.user)
-    return await _answer(request, exporter.everything(time.time()))
+    return await _export_response(request, exporter.everything(time.time()))
 
 
 @operation("GET", f"{SESSION}/export", SESSIONS, **FILE)
-async def export_session(api: Api, at: SessionAt, request: RawRequest) -> Response:
+async def export_session(api: Api, key: SessionAt, request: RawRequest) -> Response:
     """Export a session.
 
     One JSON object a line; `POST /memory/v1/import` takes it.
     """
-    await the_session(api.store, at)
-    lines = Exporter(api, at.tenant).session(at.session, time.time())
-    return await _answer(request, lines)
+    await existing_session(api.store, key)
+    lines = Exporter(api, key.tenant).session(key.session, time.time())
+    return await _export_response(request, lines)
 
 
-async def _answer(request: Request, lines: AsyncIterator[bytes]) -> Response:
+async def _export_response(request: Request, lines: AsyncIterator[bytes]) -> Response:
     """What fails before the first piece is there can still be answered as an error."""
     if request.method == "HEAD":
         return Response(headers=HEADERS)
@@ -250,10 +250,10 @@ class ExportResponse(StreamingResponse):
 
 async def _pieces(lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """At least one."""
-    held = bytearray()
+    buffer = bytearray()
     async for line in lines:
-        held += line
-        if len(held) >= PIECE:
-            yield bytes(held)
-            held.clear()
-    yield bytes(held)
+        buffer += line
+        if len(buffer) >= PIECE:
+            yield bytes(buffer)
+            buffer.clear()
+    yield bytes(buffer)

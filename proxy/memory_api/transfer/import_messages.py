@@ -45,15 +45,15 @@ class MessageReader(msgspec.Struct, frozen=True):
         if len(times) != len(messages):
             raise invalid("created_at must have one number for each message.", "created_at")
         leading = takewhile(lambda message: message.role in SYSTEM_ROLES, messages)
-        kept = [
+        others = [
             (message, time)
             for message, time in zip(messages, times, strict=True)
             if message.role not in SYSTEM_ROLES
         ]
         return Import(
             system=tuple(message.record for message in leading),
-            messages=tuple(message for message, _ in kept),
-            times=tuple(time for _, time in kept),
+            messages=tuple(message for message, _ in others),
+            times=tuple(time for _, time in others),
             user=new.user,
         )
 

@@ -45,27 +45,29 @@ class ItemImporter:
         """
         async with self._resources.owner_locks.hold(owner):  # nobody adds to what was counted
             await self.check(owner, items)
-            others = await self._others(owner, items)
-            taken = [item for item in items if self._kinds.current_place_of(item) not in others]
-            cards = [item for item in taken if is_card(item)]
-            put = await self._put(owner, [item for item in taken if not is_card(item)], since)
-            kept = await self._items.items_at(owner, [card.place for card in cards])
+            occupied = await self._places_with_other_value(owner, items)
+            accepted = [
+                item for item in items if self._kinds.current_place_of(item) not in occupied
+            ]
+            cards = [item for item in accepted if is_card(item)]
+            put = await self._put(owner, [item for item in accepted if not is_card(item)], since)
+            existing_cards = await self._items.items_at(owner, [card.place for card in cards])
             put_cards = await self._put(owner, cards, since)  # last: they speak of the others
-        if put and kept:
-            await self._recard(owner, {place.key for place in kept}, since)
+        if put and existing_cards:
+            await self._remake_cards(owner, {place.key for place in existing_cards}, since)
         return Adopted(put + put_cards, len(items) - put - put_cards)
 
     async def check(self, owner: ItemOwner, items: Sequence[Item]) -> None:
         """Raises ValueError for what nobody can have learned and for too many facts, and
         StoreError.
         """
-        wrong = await asyncio.to_thread(self._wrong, items)
-        if wrong is not None:
-            where = "/".join((*wrong.namespace, wrong.key))
+        invalid = await asyncio.to_thread(self._first_invalid, items)
+        if invalid is not None:
+            where = "/".join((*invalid.namespace, invalid.key))
             raise ValueError(f"an item at {where} that is not what belongs there")
         await self._check_facts(owner, items)
 
-    def _wrong(self, items: Sequence[Item]) -> Item | None:
+    def _first_invalid(self, items: Sequence[Item]) -> Item | None:
         """The first that is not what belongs at its place; slow for many."""
         kinds = self._kinds
         reserved = (item for item in items if kinds.is_reserved(item.namespace))
@@ -73,17 +75,17 @@ class ItemImporter:
 
     async def _check_facts(self, owner: ItemOwner, items: Sequence[Item]) -> None:
         place = (PEOPLE, owner.user, FACTS)
-        brought = [item for item in items if item.namespace == place]
-        held = (await self._facts.load(owner)).facts if brought else {}
-        new = [item for item in brought if item.key not in held]
-        if new and len(held) + len(new) > MAX_IMPORTED:
+        imported = [item for item in items if item.namespace == place]
+        stored = (await self._facts.load(owner)).facts if imported else {}
+        new = [item for item in imported if item.key not in stored]
+        if new and len(stored) + len(new) > MAX_IMPORTED:
             raise ValueError(_too_many("facts of one person", MAX_IMPORTED))
-        facts = [*held.values(), *(msgspec.json.decode(item.value, type=Fact) for item in new)]
+        facts = [*stored.values(), *(msgspec.json.decode(item.value, type=Fact) for item in new)]
         if new and count_given(facts) > MAX_GIVEN:
             what = "facts of one person that were added, saved or imported"
             raise ValueError(_too_many(what, MAX_GIVEN))
 
-    async def there(self, owner: ItemOwner, items: Sequence[Item]) -> int:
+    async def count_existing(self, owner: ItemOwner, items: Sequence[Item]) -> int:
         """How many of these have their place taken.  Raises StoreError."""
         taken = 0
         for start in range(0, len(items), AT_ONCE):
@@ -94,14 +96,18 @@ class ItemImporter:
     async def remake_card(self, owner: ItemOwner, since: float) -> None:
         """A person's card of facts, where those came without it.  Raises StoreError, Busy: also
         where the person was erased at ``since`` or later."""
-        await self._recard(owner, {FACTS}, since)
+        await self._remake_cards(owner, {FACTS}, since)
 
-    async def _others(self, owner: ItemOwner, items: Sequence[Item]) -> set[Place | None]:
+    async def _places_with_other_value(
+        self, owner: ItemOwner, items: Sequence[Item]
+    ) -> set[Place | None]:
         """The stories of which another is there already."""
-        mine = {item.place: bytes(item.value) for item in items}
-        stories = {story for item in items if (story := self._kinds.current_place_of(item))}
-        there = await self._items.items_at(owner, stories)
-        return {place for place, item in there.items() if bytes(item.value) != mine.get(place)}
+        values = {item.place: bytes(item.value) for item in items}
+        current_places = {
+            current for item in items if (current := self._kinds.current_place_of(item))
+        }
+        stored = await self._items.items_at(owner, current_places)
+        return {place for place, item in stored.items() if bytes(item.value) != values.get(place)}
 
     async def _put(self, owner: ItemOwner, items: Sequence[Item], since: float) -> int:
         put = 0
@@ -109,12 +115,16 @@ class ItemImporter:
             put += await self._items.adopt_items(owner, items[start : start + AT_ONCE], since)
         return put
 
-    async def _recard(self, owner: ItemOwner, features: Collection[str], since: float) -> None:
+    async def _remake_cards(
+        self, owner: ItemOwner, features: Collection[str], since: float
+    ) -> None:
         for kind in self._kinds.ranked:
             if kind.make_listed_store is not None and kind.name in features:
-                await self._write(owner, kind.make_listed_store(self._resources).card_change, since)
+                await self._write_card(
+                    owner, kind.make_listed_store(self._resources).card_change, since
+                )
 
-    async def _write(
+    async def _write_card(
         self, owner: ItemOwner, card_change: Callable[[ItemOwner], Awaitable[Change]], since: float
     ) -> None:
         async def step() -> tuple[None, Sequence[Change]]:

@@ -1,4 +1,4 @@
-"""What many objects and requests of the API share: ids, times, cursors, and their limits."""
+"""Types that objects and requests of the API share: ids, times, cursors, and their limits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ID_PATTERN = r"^(?:[!-\-/-~][!-~]*|\.[!-\-/-~][!-~]*|\.\.[!-~]+)$"
 APPLICATION = r"[A-Za-z0-9_.-]{1,64}"
 
 MAX_LIMIT, DEFAULT_LIMIT = 1000, 100
-"""How much a part of a list has."""
+"""Entries of a page of a list."""
 
 NOT_BLANK = r"[^\s\u001c-\u001f\u0085]"
 """A text that is not all white space."""
@@ -40,11 +40,11 @@ Count = Annotated[int, Meta(ge=0)]
 Seq = Annotated[int, Meta(ge=0, description="A place in the session's history, from 1.")]
 
 Json = dict[str, Any]
-"""A JSON object of somebody else's making."""
+"""Any JSON object."""
 
 
 RawJson = Annotated[msgspec.Raw, Meta(extra_json_schema={"type": "object"})]
-"""The same, as its bytes are."""
+"""The same, as its bytes."""
 
 REFUSAL, MAX_BYTES, RAW = "refusal", "largest", "kept"
 
@@ -55,7 +55,7 @@ def invalid(message: str, param: str | None = None) -> ProxyError:
 
 
 def error_extra(error: Callable[[str], ProxyError]) -> dict[str, Any]:
-    """For ``Meta(extra=…)``: the error for what such a field cannot be, by the field's name."""
+    """For ``Meta(extra=…)``: makes the error for an invalid value, from the field's name."""
     return {REFUSAL: error}
 
 

@@ -1,7 +1,7 @@
-"""The one declaration of an operation: a handler and what stands above it.
+"""The decorator that declares an operation.
 
-Path, parameters, body, answer and errors are read off the handler's signature, its name and its
-docstring; routes and the OpenAPI document are made of what comes out.
+Parameters, body, answer and description are derived from the handler's signature, name and
+docstring; routes and the OpenAPI document are made of the result.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def operation(
 
 
 def handler_of(operation: Operation, api: Api, access: Access) -> Handler:
-    """What answers a request for it."""
+    """The handler of an operation's requests."""
 
     async def handle(request: Request) -> Response:
         tenant = await _tenant(operation, access, request)
@@ -114,7 +114,7 @@ def handler_of(operation: Operation, api: Api, access: Access) -> Handler:
 
 
 async def _tenant(operation: Operation, access: Access, request: Request) -> str:
-    """Whose memory may be seen.  Raises ProxyError."""
+    """The tenant whose memory the request may access, "" if it needs none.  Raises ProxyError."""
     if operation.admin:
         access.check_admin(request)
     if not operation.of_a_tenant:

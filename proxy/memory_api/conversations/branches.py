@@ -1,6 +1,6 @@
-"""Sessions that go on from another one, or back in themselves.
+"""Forks of sessions, rewinding, and switching branches.
 
-Nothing leaves history by this: messages are superseded, and can be made active again.
+History stays complete: messages are superseded, and can be made active again.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from proxy.memory_api.parameters import MessageAt, SessionAt
 from proxy.memory_api.shapes.sessions import Fork, RewindTo, RewindTurns, Session
 
 MAX_FORK_BYTES = 256_000_000
-"""Bytes of messages up to which a session may be forked at all."""
+"""The largest session that may be forked, in bytes of messages."""
 
 
 @operation(
@@ -104,10 +104,10 @@ async def _copy_once(
     attempt: Attempt,
     idempotent: IdempotentRequest,
 ) -> None:
-    """What an earlier attempt has made stays as it is by now.
+    """Fork unless an earlier attempt did.
 
-    It is known by its time: all attempts fork at the time of the first.  One that is not known to
-    be done is made once more, as it may have been cut short at the end.
+    Its fork is recognised by the time: all attempts fork at the time of the first.  A fork that is
+    not recorded as done is made again, since it may be incomplete.
     """
     if attempt.done:
         if await _is_copied(api, new, fork):
@@ -161,7 +161,7 @@ async def _copy_bounded(
 
 
 async def _refused(api: Api, key: SessionKey, new: SessionKey) -> ProxyError:
-    """There is one already, or something is erased: what is copied, or what had its name."""
+    """The error for a fork that was not stored: the id is taken, or one of both was erased."""
     if await api.store.session(new) is not None:
         return session_exists()
     is_gone = await api.store.session(key) is None
@@ -213,13 +213,13 @@ async def _apply_switch(
     conditions: RequestConditions,
     switch_for: Callable[[archive.Session], Awaitable[Switch]],
 ) -> Session:
-    """The session with what is ``switch_for`` of it switched.
+    """Apply the switch that ``switch_for`` returns for a session; returns the session.
 
-    A change with conditions is made in the log that the caller has seen, or not at all.
+    With conditions it is applied to the log that the caller has seen, or not at all.
     """
     for _ in range(ATTEMPTS):
         switch = await switch_for(await existing_session(api.store, key))
-        # Behind it: then what is switched is what the caller has seen.
+        # Read again: then the switch is of the log that is compared with the conditions.
         session = await existing_session(api.store, key)
         conditions.check(session_object(session))
         revision = Revision(

@@ -1,4 +1,4 @@
-"""Exchanges and previews over the memory API: what memory did for one, what it would do."""
+"""What memory did for an exchange, and a preview of what it would do for a request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One message of a session: looked at, edited in place, removed, and what has to follow."""
+"""One message of a session: read it, edit it in place, remove it, and update what depends on it."""
 
 from __future__ import annotations
 
@@ -35,17 +35,18 @@ from proxy.recall.indexing.indexer import MessageVersions, replace_unreadable, z
 from proxy.recall.ranking.packing import check_of
 
 _INSTEAD = ("audio", "refusal")
-"""Fields of an answer that say something instead of its content."""
+"""Fields that an answer may have instead of content."""
 
 
 async def revise(api: Api, key: SessionKey, revision: Revision, seqs: tuple[int, ...] = ()) -> bool:
-    """Make a change, or none: False.  A summary that it has dropped is asked for anew.
+    """Apply a revision; False if it conflicts with another change.  Requests a new summary if it
+    dropped the current one.
 
-    ``seqs`` are the places of what says something else then, or nothing: recall learns of it.
+    ``seqs``: the messages whose text is changed or removed, for recall's index.
     Raises StoreError.
     """
     before = await _current_summary(api, key)
-    # Before and behind it: whoever embeds it meanwhile looks behind himself too.
+    # Before and after: whoever embeds it meanwhile checks again after writing, too.
     await _zero_vectors(api, key, revision, seqs)
     if not await api.store.revise(key, revision):
         return False
@@ -62,8 +63,8 @@ async def revise(api: Api, key: SessionKey, revision: Revision, seqs: tuple[int,
 async def _zero_vectors(
     api: Api, key: SessionKey, revision: Revision, seqs: tuple[int, ...]
 ) -> None:
-    """Put to zero the vectors of what is edited or removed: its owner's, and those made while its
-    session was nobody's."""
+    """Zero the vectors of edited or removed messages: those of the user, and those made before the
+    session had one."""
     session = await api.store.session(key) if seqs else None
     cards = [x.card for x in revision.edited if x.card.id not in revision.removed]
     versions = MessageVersions(seqs, [*map(check_of, cards)])
@@ -79,7 +80,7 @@ async def _current_summary(api: Api, key: SessionKey) -> Summary | None:
 
 
 async def _request_summary(api: Api, key: SessionKey) -> None:
-    """Ask for the summary under the profile of the newest exchange, if it has any."""
+    """Queue a summary under the profile of the newest exchange, if that has summaries."""
     snapshot = await api.store.load(key, NEWEST_TURN)
     name = snapshot.last.profile if snapshot.last else ""
     profile = api.settings.profile(name)
@@ -88,7 +89,7 @@ async def _request_summary(api: Api, key: SessionKey) -> None:
 
 
 ATTEMPTS = 10
-"""How often an edit is tried again that another has overtaken."""
+"""Attempts at an edit that conflicts with others."""
 
 TAG = "Messages"
 ONE = f"{SESSION}/messages/{{message}}"
@@ -176,7 +177,8 @@ async def _line(api: Api, key: SessionKey, message_id: str) -> StoredMessage:
 
 
 async def _apply_edit(api: Api, key: SessionKey, line: StoredMessage, new: Edited) -> bool:
-    """False if it is another message by now."""
+    """Apply an edit and remove the results of calls that are gone; False if the message changed
+    meanwhile."""
     removed_calls = set(line.card.calls) - set(new.card.calls)
     ids = tuple(await _results(api, key, line, removed_calls))
     await _forget_derived(api, key, line, ids)
@@ -199,9 +201,9 @@ async def _results(
 async def _forget_derived(
     api: Api, key: SessionKey, line: StoredMessage, removed: Collection[str]
 ) -> None:
-    """What repeats a message, and what was said of those that go.
+    """Remove the examples and proposals made of a message, and feedback on the removed ones.
 
-    First: who tries again must find the message.
+    Called before the change, so that a retry still finds the message.
     """
     session = await api.store.session(key)
     user = (session.user if session else None) or ""
@@ -227,7 +229,7 @@ def _edit_of(api: Api, line: StoredMessage, new: New) -> Edited:
 
 
 def _with_content(line: StoredMessage, content: bytes) -> bytes:
-    """The message as later requests carry it, with this content, and not what it said instead."""
+    """The stored message with this content, without fields that stood in its place."""
     try:
         value = decode_shallow(content)
     except UNREADABLE:
@@ -238,7 +240,7 @@ def _with_content(line: StoredMessage, content: bytes) -> bytes:
 
 
 def _check_same_message(line: StoredMessage, message: ChatMessage) -> None:
-    """Raise ProxyError 400 for what is another message, and not other words for this one."""
+    """Raise ProxyError 400 if role or call differ: then it is no edit of this message."""
     if message.role != line.card.role:
         raise invalid(f"The role must stay {line.card.role}.", "message.role")
     if message.answers != line.card.answers:
@@ -246,6 +248,6 @@ def _check_same_message(line: StoredMessage, message: ChatMessage) -> None:
 
 
 def _unchanged(line: StoredMessage) -> Edited:
-    """An edit that changes nothing, so that a change is made only where nobody else has."""
+    """An edit that changes nothing, which makes a revision fail if the message has changed."""
     was = line.body if line.wire is None else line.wire
     return Edited(card=line.card, body=line.body, wire=line.wire, was=was)

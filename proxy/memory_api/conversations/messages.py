@@ -144,7 +144,7 @@ async def import_messages(
 async def _append_once(
     api: Api, key: SessionKey, imported: Import, attempt: Attempt, idempotent: IdempotentRequest
 ) -> None:
-    """Append what an earlier attempt has not; a first one that is refused leaves no trace."""
+    """Append unless an earlier attempt did; a first attempt that is refused leaves no record."""
     try:
         commit = await _append(api, key, imported, f"im_{attempt.mark}", attempt.at)
         if commit is None and not attempt.is_repeat:
@@ -180,9 +180,9 @@ async def _append(
 
 
 async def _commit(api: Api, key: SessionKey, commit: Commit) -> Outcome:
-    """Commit, with more patience than a chat has: a large import can outlast one timeout.
+    """Commit, and again after timeouts: a large import may take longer than one.
 
-    A store that was only slow has it already, and says ``duplicate``.
+    If an earlier attempt succeeded after its timeout, the outcome is ``duplicate``.
     """
     for _ in range(ATTEMPTS - 1):
         with suppress(StoreTimeout):
@@ -191,7 +191,7 @@ async def _commit(api: Api, key: SessionKey, commit: Commit) -> Outcome:
 
 
 async def _created(api: Api, key: SessionKey, commit: Commit) -> Response:
-    """The messages of a commit, which are neighbours in history."""
+    """The answer with the messages of a commit, which have consecutive seqs."""
     if not commit.drafts:
         return reply(MessageList.part([]))
     first = await api.store.message(key, commit.drafts[0].card.id)
@@ -202,7 +202,7 @@ async def _created(api: Api, key: SessionKey, commit: Commit) -> Response:
 
 
 def _answer_with(commit: Commit, first: int) -> Response:
-    """The messages of a commit, from seq ``first`` on; to be made on a thread, for many."""
+    """The answer with the messages of a commit, from seq ``first`` on; slow for many."""
     objects = [
         recorded_object(seq, draft.card, draft.state, draft.body)
         for seq, draft in enumerate(commit.drafts, first)
@@ -211,7 +211,7 @@ def _answer_with(commit: Commit, first: int) -> Response:
 
 
 async def _recorded(api: Api, key: SessionKey, exchange: str) -> MessageList:
-    """The messages of an import, as they are by now; ProxyError 410 if they are gone."""
+    """The current messages of an earlier import; ProxyError 410 if they are deleted."""
     exchange_and_ids = await api.store.exchange(key, exchange)
     session = await api.store.session(key)
     if exchange_and_ids is None or session is None:

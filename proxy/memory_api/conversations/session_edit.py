@@ -43,10 +43,10 @@ from proxy.memory_api.shapes.sessions import (
 from proxy.settings import ProfileSettings
 
 MAX_TOKEN = 128
-"""Characters of a token at most, in any of the tables: what has more of them is not counted."""
+"""The most characters of a token in any table: longer texts need not be counted."""
 
 Details = dict[str, Any]
-"""Fields of a session's details that are to be others."""
+"""New values of fields of a session's details."""
 
 
 @operation(
@@ -89,7 +89,7 @@ async def update_session(
 async def _set_details(
     api: Api, key: SessionKey, session: archive.Session, details_changed: Details
 ) -> bool:
-    """False if they are not as they were read any more."""
+    """Change the details; False if they have changed since they were read."""
     current = session.details
     details = replace(current, **details_changed)
     if details == current:
@@ -100,9 +100,9 @@ async def _set_details(
 async def _set_summary(
     api: Api, key: SessionKey, session: archive.Session, text: str | None
 ) -> bool:
-    """Put other words in the summary's place, of the same coverage; or forget all versions.
+    """Replace the summary's text, or with None delete all versions.
 
-    False if another version has come between.
+    False if another version was written meanwhile.
     """
     if text is None:
         await api.store.drop_summaries(key)
@@ -136,7 +136,7 @@ def _changed_details(api: Api, change: SessionChange) -> Details:
 
 
 def _system(api: Api, raw: bytes) -> Details:
-    """One message, a list of them, or null: nothing is remembered."""
+    """Details for one system message, a list of them, or null for none."""
     if raw == b"null":
         return {"system": None, "system_tokens": 0}
     is_list = raw.startswith(b"[")

@@ -1,4 +1,4 @@
-"""The sessions of a tenant, listed: newest activity first, searched, with a look into each."""
+"""The sessions of a tenant: list them, newest activity first, search them, preview them."""
 
 from __future__ import annotations
 
@@ -44,27 +44,27 @@ async def existing_session(store: Archive, key: SessionKey) -> archive.Session:
 
 
 def check_not_spooled(spool: Spool, key: SessionKey) -> None:
-    """Raise ProxyError 503 while exchanges of the session wait in the spool: nothing overtakes."""
+    """Raise ProxyError 503 while the spool has exchanges of the session, which come first."""
     if spool.has_waiting(key):
         raise memory_unavailable()
 
 
 MAX_SCANNED = 1000
-"""Sessions that one request looks at at most for a query."""
+"""Sessions that a request with a query reads at most."""
 
 CHUNK = 100
-"""Sessions that are asked for at once for a query."""
+"""Sessions that are read at once for a query."""
 
 PREVIEW_LENGTH = 140
 """Characters."""
 
 PREVIEW_MESSAGES = 5
-"""Active messages among which the first of the user's is looked for."""
+"""Active messages among which the first user message is searched."""
 
 ACTIVE: tuple[State, ...] = ("active",)
 
 AT_ONCE = 16
-"""Previews that are read side by side."""
+"""Previews that are read concurrently."""
 
 NEWEST = {"session": "$response.body#/data/0/id"}
 
@@ -128,7 +128,7 @@ async def list_sessions(
 async def _page(
     api: Api, tenant: str, user: str | None, after: str | None, limit: int, query: str
 ) -> Page[archive.Session]:
-    """As many as ``limit`` that hold the words, of as many as may be looked at."""
+    """Up to ``limit`` sessions that match the query, among the next ``MAX_SCANNED``."""
     sessions = api.store.sessions
     if not query:
         return await sessions(tenant, user, after, limit)
@@ -158,7 +158,7 @@ async def _add_previews(api: Api, tenant: str, sessions: Sequence[Session]) -> N
 
 
 async def _preview_text(api: Api, key: SessionKey) -> str | None:
-    """What the user types first, None if that does not come soon."""
+    """The first text that the user typed, if it is in the first messages; else None."""
     page = await api.store.messages(key, ACTIVE, 0, PREVIEW_MESSAGES)
     wires = [each.wire for each in page.items if each.card.role == "user"]
     messages = (api.read_message(wire, len(wire)) for wire in wires)
@@ -167,12 +167,12 @@ async def _preview_text(api: Api, key: SessionKey) -> str | None:
 
 
 def _matches(session: archive.Session, query: str) -> bool:
-    """Is it in the id, the title or the user?  The query is folded already."""
+    """Whether the query, which is folded, is in the id, the title or the user."""
     names = (session.id, session.details.title, session.user)
     return any(name is not None and query in fold(name) for name in names)
 
 
 def _count_within(sessions: Sequence[archive.Session], query: str, room: int) -> int:
-    """How many sessions to take so that no more than ``room`` of them hold the query."""
+    """How many sessions to take so that no more than ``room`` of them match."""
     places = [place for place, session in enumerate(sessions) if _matches(session, query)]
     return len(sessions) if len(places) <= room else places[room - 1] + 1

@@ -1,11 +1,11 @@
-"""Erasing a person or a session for good, and the marks of an erasure.
+"""Permanent erasure of a person or a session, and its marks.
 
-The mark is set before anything is removed and lies ahead of time until the end: a request that has
-loaded what is erased cannot write it any more, nor can the background.  Then all places are gone
-through, again and again until nothing is found in any of them; so it can also be repeated after it
-was cut off.  Behind the receipt everything that begins is recorded as ever.
+A mark is set before anything is removed, with a time in the future until the end: meanwhile neither
+requests that have loaded the erased data nor background work can write it again.  Then everything
+is removed from all places, repeatedly until nothing is found, so an interrupted erasure can also be
+repeated.  What begins after the receipt is recorded as usual.
 
-Each place is either looked at after the mark was set, or its writers look behind themselves: see
+Each place is either read after the mark was set, or its writers check for a mark after writing: see
 ``FeedbackService.take``, ``EpisodeExtractor`` and ``EmbeddingBackfill``.
 """
 
@@ -44,21 +44,21 @@ from proxy.recall.indexing.indexer import (
 T = TypeVar("T")
 
 LEASE = 60.0
-"""Seconds that marks lie ahead: what an erasure that was cut off leaves runs out by itself."""
+"""Seconds that marks lie in the future: those of an interrupted erasure expire by themselves."""
 
 RENEWAL = 20.0
-"""Seconds after which they are set anew."""
+"""Seconds after which they are renewed."""
 
 AT_ONCE = 100
-"""Sessions that are marked with one question to the store: some have thousands."""
+"""Sessions that are marked with one call to the store."""
 
 CONCURRENT_SESSIONS = 8
-"""Sessions that are counted or removed at the same time: each asks the store a dozen times."""
+"""Sessions that are counted or removed concurrently: each takes a dozen calls to the store."""
 
 
 class Marks:
-    """The marks of one erasure: what began before its end is refused, so that no request writes
-    back what it had loaded.
+    """The marks of one erasure: writes of what began before its end are refused, so that no request
+    writes back what it had loaded.
 
     ``clock`` gives Unix seconds.  All methods raise StoreError.
     """
@@ -71,27 +71,26 @@ class Marks:
 
     @property
     def sessions(self) -> list[str]:
-        """Those that have been marked."""
+        """The marked sessions."""
         return [subject.session for subject in self._subjects if subject.session]
 
     async def put(self, *subjects: Subject) -> None:
-        """Mark some more, and the others anew where it is time."""
+        """Mark these, and renew the others if it is time."""
         self._subjects |= dict.fromkeys(subjects)
         await self._mark(subjects)
         await self.renew()
 
     async def renew(self) -> None:
-        """To be called often enough: nothing between two calls may last as long as a lease."""
+        """Renew the marks if it is time.  Must be called more often than once per lease."""
         if self._clock() < self._renew_at:
             return
         await self._mark(list(self._subjects))
         self._renew_at = self._clock() + RENEWAL
 
     async def settle(self) -> float:
-        """Lower all marks to this moment, the end of the erasure, and return it (Unix seconds).
+        """Set all marks to the current time, the end of the erasure; returns it (Unix seconds).
 
-        What begins after this call is recorded again; what begins during it only if its mark is
-        lowered already.
+        What begins after this call is recorded again.
         """
         end = self._clock()
         await self._mark(list(self._subjects), end)
@@ -105,26 +104,26 @@ class Marks:
 
 
 LOWER_ATTEMPTS, LOWER_AFTER = 10, 0.5
-"""How often the marks of an erasure that failed are tried to be lowered, and seconds in between."""
+"""Attempts to lower the marks of a failed erasure, and seconds between them."""
 
 LOWERED_WITHIN = 1.0
-"""Seconds for which who is told of the failure waits for that."""
+"""Seconds for which the failure's answer waits for that."""
 
 MAX_LOWERED = 64
-"""Erasures whose marks are being lowered; those of others run out by themselves."""
+"""Failed erasures whose marks are being lowered; those of more expire by themselves."""
 
 CLOSE_SECONDS = 2.0
-"""Seconds that the marks have at the end of the process."""
+"""Seconds for lowering marks when the process ends."""
 
 MAX_ROUNDS = 10
-"""How often all places are gone through while something is found in them still."""
+"""Passes through all places while something is still found."""
 
 
 class Eraser:
     """Counts and erases people and sessions.
 
-    All methods raise StoreError, SpoolError and Busy; what was erased until then stays erased, and
-    the call can be repeated.  ``clock`` gives Unix seconds.
+    All methods raise StoreError, SpoolError and Busy; what was erased before stays erased, and the
+    call can be repeated.  ``clock`` returns Unix seconds.
     """
 
     def __init__(
@@ -132,11 +131,11 @@ class Eraser:
     ) -> None:
         self._store, self._spool, self._learned, self._clock = store, spool, learned, clock
         self._turns: Locks[Subject] = Locks()
-        """Counting takes turns as well: of much it takes long."""
+        """One erasure or count of a subject at a time."""
         self._lowering: set[asyncio.Task[None]] = set()
 
     async def close(self) -> None:
-        """Marks that could not be lowered run out by themselves."""
+        """Wait briefly for marks that are being lowered; others expire by themselves."""
         tasks = list(self._lowering)
         if tasks:
             await asyncio.wait(tasks, timeout=CLOSE_SECONDS)
@@ -169,13 +168,14 @@ class Eraser:
         return counts
 
     async def erase_person(self, tenant: str, user: str, removed: Counts | None = None) -> Receipt:
-        """Remove all that is known of a person, and all that they said.
+        """Remove all data of a person.
 
-        ``removed`` is told what is, also where it fails part-way.
+        ``removed`` is filled with the counts, also if it fails part-way.
         """
         subject, total = Subject(tenant, user), Counts() if removed is None else removed
         async with self._erasure(subject) as marks:
-            # Before the mark, which this may outlast: who writes now writes the lists as well.
+            # Before the mark, since it may take longer than the lease; current writers maintain
+            # the lists.
             orphaned = await self._store.repair_session_list(tenant, user)
             await marks.put(subject)
             for _ in range(MAX_ROUNDS):
@@ -191,12 +191,12 @@ class Eraser:
     async def _remove_person(
         self, tenant: str, user: str, orphaned: Sequence[str], marks: Marks, removed: Counts
     ) -> None:
-        """Remove what is there now, and add to ``removed`` what it was."""
+        """Remove everything once, and add the counts to ``removed``."""
         item_owner, owner = ItemOwner(tenant, user), Owner(tenant, user=user)
         indexed_seqs = await seqs_by_session(self._store, owner)
         async for keys in _batches(self._sessions(tenant, user, orphaned), AT_ONCE):
             await marks.put(*(Subject(tenant, session=key.session) for key in keys))
-            # First: what is proposed of their remarks must find that they are gone.
+            # First: proposals made of their feedback must find that it is gone.
             ids = {key.session for key in keys}
             removed.proposals += await self._learned.feedback_forgetter.forget_person(
                 tenant, user, ids
@@ -212,7 +212,7 @@ class Eraser:
         await self._store.drop_items(item_owner, ())
         removed.add(items)
         await marks.renew()
-        # Behind the sessions: what is indexed of one that is gone is removed by who indexes it.
+        # After the sessions: what is indexed later of a removed one, the indexer itself removes.
         await drop_index(self._store, owner)
         await marks.renew()
         entry_owner = EntryOwner(tenant, marks.sessions, user)
@@ -221,7 +221,7 @@ class Eraser:
     async def _session_counts(
         self, indexed_seqs: Mapping[str, Collection[int]], key: SessionKey
     ) -> Counts:
-        """What there is of a session, with what was said of it while it was nobody's."""
+        """The counts of a session, with feedback that was given before it had a user."""
         counts = await session_counts(self._store, key, indexed_seqs.get(key.session, ()))
         counts.feedback = await count_feedback(self._store, key, None)
         return counts
@@ -229,7 +229,7 @@ class Eraser:
     async def _erase_session_of(
         self, indexed_seqs: Mapping[str, Collection[int]], removed: Counts, key: SessionKey
     ) -> None:
-        """Remove a session of somebody who is erased, and add to ``removed`` what it was."""
+        """Remove a session of a person who is erased, and add its counts to ``removed``."""
         counts = await session_counts(self._store, key, indexed_seqs.get(key.session, ()))
         feedback = await forget_feedback(self._store, key, None)
         removed.feedback += feedback
@@ -273,11 +273,11 @@ class Eraser:
         return Receipt(Subject(key.tenant, session=key.session), counts)
 
     async def erase_session(self, key: SessionKey, removed: Counts | None = None) -> Receipt | None:
-        """Remove a session with all that it owns, and what repeats it: examples, comments, and what
-        was proposed because of these.
+        """Remove a session with all that it owns, and the examples, comments and proposals made of
+        it.
 
-        What was learned of it otherwise stays.  None where there is nothing of this name: then what
-        an erasure that was cut off may have left is gone as well.  ``removed``: as for a person.
+        Other memories learned from it stay.  None if there is no such session: then remains of an
+        interrupted erasure are removed too.  ``removed``: as for a person.
         """
         subject = Subject(key.tenant, session=key.session)
         total = Counts() if removed is None else removed
@@ -291,7 +291,7 @@ class Eraser:
             passages = await passages_of(self._store, owner, key.session)
             indexed = await self._indexed_seqs(key, session)
             for _ in range(MAX_ROUNDS):
-                # Before and behind its end: whoever embeds it meanwhile looks behind himself too.
+                # Before and after: whoever embeds it meanwhile checks again after writing, too.
                 await zero_vectors(self._store, owner, passages)
                 removed_now = Counts()
                 try:
@@ -309,7 +309,7 @@ class Eraser:
     async def _remove_session(
         self, key: SessionKey, session: Session | None, indexed: Collection[int], removed: Counts
     ) -> None:
-        """Remove what is there now, and add to ``removed`` what it was."""
+        """Remove everything once, and add the counts to ``removed``."""
         # First: who tries again must find the session to know whose it was.
         user = session.user if session else None
         repeated = await self._learned.drop_session(key, user)
@@ -324,7 +324,7 @@ class Eraser:
             removed.add(counts)
 
     async def _forget_names(self, tenant: str, keys: Sequence[SessionKey]) -> None:
-        """Remove what leads to these sessions from names that were given out."""
+        """Remove the references that were issued for these sessions."""
         places = [reference_place(reference_of(key.session)) for key in keys]
         await self._store.change_items(ItemOwner(tenant), [*map(delete_change, places)])
 
@@ -333,13 +333,14 @@ class Eraser:
         return await self._store.delete(key)
 
     async def _indexed_seqs(self, key: SessionKey, session: Session | None) -> Collection[int]:
-        """The seqs that recall's index leads to."""
+        """The seqs of the session's messages in recall's index."""
         owner = owner_of(key, session.user if session else None)
         return (await seqs_by_session(self._store, owner)).get(key.session, ())
 
     async def _finish(self, marks: Marks) -> float:
-        """When it was erased.  All is gone before the files are looked at, and what is said then is
-        recorded: raises StoreInUse where a text is in them yet, and is to be repeated.
+        """Lower the marks and wipe the store's files; returns the time of the erasure.
+
+        Raises StoreInUse if the files may still contain a text: then the call is to be repeated.
         """
         at = await marks.settle()
         await self._store.wipe()
@@ -350,11 +351,10 @@ class Eraser:
 
     @asynccontextmanager
     async def _erasure(self, subject: Subject) -> AsyncIterator[Marks]:
-        """One erasure of the same at a time: the end of one would lower the other's mark.
+        """One erasure of a subject at a time, since the end of one would lower the other's mark.
 
-        At its end this process has nothing of what it had in mind of texts, and also where it fails
-        or the process ends no mark lies ahead, if the store takes that: what is said behind it is
-        recorded.
+        At the end the caches of texts are cleared.  If it fails, the marks are lowered if the store
+        permits, so that what follows is recorded.
         """
         marks = Marks(self._store, self._clock)
         try:
@@ -367,8 +367,8 @@ class Eraser:
             forget_texts(subject.tenant)
 
     async def _begin_lowering(self, subject: Subject, marks: Marks) -> None:
-        """Nothing is removed any more: what is said from now on need not be lost, nor until the
-        lease runs out.  A store that has just failed may take longer than who waits here."""
+        """Lower the marks of a failed erasure in a task, and wait for it briefly: without that all
+        that is said until the lease expires would be lost."""
         if marks.settled or len(self._lowering) >= MAX_LOWERED:
             return
         task = asyncio.create_task(self._lower(subject, marks), name="lowering marks")
@@ -386,8 +386,8 @@ class Eraser:
 
 
 async def _gather(keys: Sequence[SessionKey], get: Callable[[SessionKey], Awaitable[T]]) -> list[T]:
-    """The answers for some sessions, asked for at once; where one fails the others have ended too:
-    nothing is removed any more behind a failure."""
+    """The results for some sessions, computed concurrently.  If one fails, all have ended when the
+    exception is raised, so that nothing is removed after it."""
     answers = await asyncio.gather(*map(get, keys), return_exceptions=True)
     return [_result_or_raise(each) for each in answers]
 
@@ -399,7 +399,7 @@ def _result_or_raise(result: T | BaseException) -> T:
 
 
 async def _batches(keys: AsyncIterator[SessionKey], size: int) -> AsyncIterator[list[SessionKey]]:
-    """So many at once; the last ones may be none."""
+    """Batches of up to ``size`` keys; the last one may be empty."""
     batch: list[SessionKey] = []
     async for key in keys:
         batch.append(key)

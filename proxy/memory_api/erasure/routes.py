@@ -84,7 +84,7 @@ async def delete_user(
 
 @contextmanager
 def _log_if_interrupted(request: Request, subject: Subject) -> Iterator[Gone]:
-    """To be filled with what is erased, which is logged also where the rest fails."""
+    """Counts to be filled with what is erased; they are logged if the block raises."""
     removed = Gone()
     try:
         yield removed

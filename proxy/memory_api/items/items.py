@@ -1,6 +1,6 @@
-"""Items of one's own: put, looked at, searched, deleted, the way LangGraph's store has them.
+"""Items that applications store, as in LangGraph's stores: put, get, search, delete.
 
-What the proxy itself has learned lies in reserved namespaces, which can only be read here.
+What the proxy itself has learned is in reserved namespaces, which are read-only here.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ INSTEAD = (
     " /memory/v1/users/{id}/memories, /memory/v1/users/{id}/profile and"
     " /memory/v1/instructions/{application}."
 )
-"""What to do where only the proxy itself writes."""
+"""The end of the error for a reserved namespace."""
 
 SOUP = {"namespace": ["recipes", "soups"], "key": "gazpacho", "value": {"serves": 4}}
 
 
 async def _place(call: Call) -> Place:
-    """In the body, or where that is empty in the query, as with GET."""
+    """The place in the body, or if that is empty in the query, as with GET."""
     body = await call.body()
     if not body:
         return place_in_query(call.request)
@@ -195,14 +195,14 @@ async def list_namespaces(
 
 
 def _turn(api: Api, tenant: str, query: ItemQuery) -> AbstractAsyncContextManager[None]:
-    """A tenant's searches that read values are made one at a time: others use the threads too."""
+    """A tenant's searches that read values run one at a time: all tenants share the threads."""
     if not (query.query or query.filter):
         return nullcontext()
     return api.searching.turn(tenant)
 
 
 async def _change_item(api: Api, tenant: str, change: Change, conditions: Conditions) -> None:
-    """Change an item, if it is as the request says.  Raises ProxyError 409 and 412."""
+    """Change an item if the conditions hold.  Raises ProxyError 409 and 412."""
     owner = item_owner_of(tenant, change.namespace)
     for _ in range(ATTEMPTS):
         bound_change = await _bind_change(api, owner, change, conditions)
@@ -216,7 +216,7 @@ async def _change_item(api: Api, tenant: str, change: Change, conditions: Condit
 async def _bind_change(
     api: Api, owner: ItemOwner, change: Change, conditions: Conditions
 ) -> Change:
-    """The change, to be made only to what the request's conditions were compared with."""
+    """The change, limited to the version that the conditions were compared with."""
     if not conditions.has_any:
         return change
     place = Place(change.namespace, change.key)

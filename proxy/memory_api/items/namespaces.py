@@ -1,6 +1,6 @@
-"""Listing namespaces: those that begin and end as is asked, cut to a depth, in their order.
+"""Lists namespaces with a prefix and suffix, cut to a depth, in order.
 
-There may be many: they are read page by page, from where the prefix begins, as far as is asked for.
+There may be many, so they are read page by page from the prefix on, only as far as needed.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from proxy.memory_api.items.params import MAX_LABELS, literal, matches
 from proxy.memory_api.items.search import is_shown
 
 MAX_SCANNED = 100_000
-"""Namespaces that one request looks at: the first ones of the prefix."""
+"""Namespaces that one request reads: the first ones of the prefix."""
 
 
 class NamespaceQuery(msgspec.Struct, frozen=True):
-    """What a list of namespaces asks for."""
+    """A request for namespaces."""
 
     owner: ItemOwner
     prefix: Namespace = ()
@@ -27,7 +27,7 @@ class NamespaceQuery(msgspec.Struct, frozen=True):
 
 
 async def find_namespaces(items: Items, query: NamespaceQuery) -> list[Namespace]:
-    """Those from ``offset`` on; one more than ``limit`` tells that there are more.
+    """The namespaces from ``offset`` on: ``limit``, and one more if there are more.
 
     Raises StoreError.
     """

@@ -1,6 +1,6 @@
-"""Searching among items: by place, or for a query the best first.
+"""Searches items: in order of place, or for a query by score.
 
-Values may be large and many: they are read page by page, on a thread.
+Values may be large and many, so they are read page by page, and parsed in a thread.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from proxy.recall.query.words import Analysis
 from proxy.recall.ranking.rank_items import question_terms_in, rank
 
 MAX_RANKED = 5000
-"""Items that are looked at for a query: the first ones of the prefix."""
+"""Items that are ranked for a query: the first ones of the prefix."""
 
 MAX_READ_BYTES = 16_000_000
-"""Bytes of their values: to read so many for words takes a good half of a second."""
+"""Bytes of values that are read for a query, which takes over half a second."""
 
 AT_ONCE = 100
 """Items that are read together."""
 
 BEHIND_REQUESTS = Place((REQUESTS,), chr(0x10FFFF))
-"""Behind all records of requests, whose keys are ASCII."""
+"""A place after all records of requests, whose keys are ASCII."""
 
 Scored = tuple[Item, float | None]
 
 
 class ItemQuery(msgspec.Struct, frozen=True):
-    """What a search asks for.  ``query`` is "" for none."""
+    """A search request.  ``query`` is "" for none."""
 
     owner: ItemOwner
     prefix: Namespace
@@ -46,14 +46,14 @@ class ItemQuery(msgspec.Struct, frozen=True):
 
 
 class ItemSearch:
-    """``threads`` are for what is read of values, which may be much."""
+    """Searches items; values are parsed in ``threads``."""
 
     def __init__(self, items: Items, threads: Threads) -> None:
         self._items, self._threads = items, threads
 
     async def find(self, query: ItemQuery) -> list[Scored]:
-        """Those from ``offset`` on, with a score if there is a query; one more than ``limit`` tells
-        that there are more.  Raises StoreError.
+        """The items from ``offset`` on, ``limit`` and one more if there are more; with a score if
+        there is a query.  Raises StoreError.
         """
         return await (self._best(query) if query.query else self._first(query))
 
@@ -87,7 +87,8 @@ class ItemSearch:
         return [(items[places[n]], score) for n, score in best if places[n] in items]
 
     async def _pages(self, query: ItemQuery) -> AsyncIterator[Sequence[Item]]:
-        """Items below the prefix.  There may be many records of requests: none is read in vain."""
+        """Items below the prefix, page by page.  Hidden records of requests, which may be many, are
+        skipped without reading them."""
         after: Place | None = None
         while True:
             page = await self._items.items(query.owner, query.prefix, after, AT_ONCE)
@@ -98,7 +99,7 @@ class ItemSearch:
 
 
 def _fitting(items: Sequence[Item], query: Mapping[str, object]) -> list[Item]:
-    """The items that a filter lets through."""
+    """The items that match a filter."""
     return [
         item
         for item in items
@@ -107,12 +108,12 @@ def _fitting(items: Sequence[Item], query: Mapping[str, object]) -> list[Item]:
 
 
 def _read(items: Sequence[Item], question_read: Question) -> list[Analysis]:
-    """What the items have of the words that are looked for."""
+    """The terms of the question in each item."""
     return [question_terms_in(question_read, decode_shallow(bytes(item.value))) for item in items]
 
 
 def is_shown(namespace: Namespace, prefix: Namespace) -> bool:
-    """Is it shown below a prefix?  Records of requests are, only where the prefix names them."""
+    """Whether a namespace is listed below a prefix: records of requests only if it names them."""
     return namespace[:1] != (REQUESTS,) or prefix[:1] == (REQUESTS,)
 
 

@@ -1,4 +1,4 @@
-"""Who asks, and whose memory there is: for pages and programs that have to offer a choice."""
+"""The caller, and the list of tenants."""
 
 from __future__ import annotations
 

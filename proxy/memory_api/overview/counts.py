@@ -1,4 +1,4 @@
-"""Counting what there is of a session or of a person, without reading what it says."""
+"""Counts the data of a session or a person, without reading texts."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ PAGE = 500
 
 
 class MemoryStore(Store, Items, Index, Protocol):
-    """A store, as far as counting and erasing need it."""
+    """The store, as counting and erasing use it."""
 
 
 async def session_counts(store: MemoryStore, key: SessionKey, indexed: Collection[int]) -> Counts:
-    """The counts of a session's history; zeros where there is no session.  Raises StoreError.
+    """The counts of a session's history; zeros if there is no session.  Raises StoreError.
 
-    ``indexed`` are the seqs that recall's index leads to; some of these messages may be gone.
+    ``indexed``: the seqs in recall's index, of which some messages may be removed.
     """
     session = await store.session(key)
     if session is None:
@@ -48,7 +48,7 @@ def _seqs(placed: PlacedExchange) -> Iterator[int]:
 
 
 async def item_counts(items: Items, owner: ItemOwner, kinds: Kinds) -> Counts:
-    """The counts of all that is kept of a person beside history.  Raises StoreError."""
+    """The counts of a person's items.  Raises StoreError."""
     counts, labels = Counts(), kinds.labels
     memory_names = {kind.name: kind.memory for kind in kinds.personal}
     async for item in all_items(items, owner, (), PAGE):

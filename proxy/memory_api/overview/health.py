@@ -1,7 +1,7 @@
-"""Is the process up, can it do its work, and what has it done: for probes and Prometheus.
+"""Liveness, readiness and metrics, for probes and Prometheus.
 
-Open to everyone, so nothing here says more than which part fails: no address with credentials, no
-text of an exception, and the store's place to nobody but this machine.
+These routes need no key, so they only say which part fails: no address with credentials, no text of
+an exception, and the store's name only to callers on this machine.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ logger = logging.getLogger(__name__)
 Part = Mapping[str, object]
 
 CONCERNS_SECONDS = 30.0
-"""Seconds between two questions to a store about how it is set up."""
+"""Seconds for which the store's warnings are cached."""
 
 TOO_SLOW = "did not answer in time"
 FAILED = "cannot be used"
 
 
 class Depth(NamedTuple):
-    """What a spool holds; entries."""
+    """Numbers of entries in the spool."""
 
     waiting: int
     quarantined: int
 
 
 class SpoolStatus(NamedTuple):
-    """What a spool holds, if it can be read, and what is wrong with it.
+    """The numbers of entries in the spool, None if it cannot be read, and what is wrong with it.
 
-    ``elsewhere``: entries that wait for other stores, by these' names.
+    ``elsewhere``: the number of entries for each other store.
     """
 
     depth: Depth | None
@@ -62,7 +62,7 @@ class SpoolStatus(NamedTuple):
 
 
 class Concerns:
-    """What a store says of how it is set up: asked now and then, however often one is probed."""
+    """The store's warnings about its configuration, cached so that probes do not query it."""
 
     def __init__(self, ask: Callable[[], Awaitable[Sequence[str]]]) -> None:
         self._ask = ask
@@ -71,7 +71,7 @@ class Concerns:
         self._known: tuple[str, ...] = ()
 
     async def known(self, seconds: float) -> tuple[str, ...]:
-        """The latest answer; a new one is waited for briefly."""
+        """The warnings; waits for new ones for up to ``seconds``."""
         if time.monotonic() - self._refreshed_at >= CONCERNS_SECONDS:
             self._refreshed_at = time.monotonic()
             self._refreshing = asyncio.create_task(self._refresh(), name="concerns")
@@ -108,7 +108,7 @@ class Health:
         return reply({"status": "ok"})
 
     async def readyz(self, request: Request) -> Response:
-        """200 if all parts work, else 503; each part is asked at once and waited for briefly."""
+        """200 if all parts work, else 503; the parts are checked concurrently, with a timeout."""
         local = is_local(request)
         store, spool = await asyncio.gather(self._store(local), self._spool(local))
         ready = bool(store["ok"] and spool["ok"])
@@ -176,7 +176,7 @@ class Health:
             return SpoolStatus(None, {}, f"the spool {TOO_SLOW}")
 
     def _spool_task(self) -> asyncio.Task[SpoolStatus]:
-        """One look at a time: a spool that hangs must not take a thread for every probe."""
+        """The running read of the spool: one at a time, since one that hangs occupies a thread."""
         if self._spool_reading is None or self._spool_reading.done():
             reading = self._threads.run(partial(_read_spool, self._api.spool))
             self._spool_reading = asyncio.create_task(reading, name="spool check")
@@ -184,7 +184,7 @@ class Health:
 
 
 def _read_spool(spool: Spool) -> SpoolStatus:
-    """One that cannot be written, or has no room, can still say what waits."""
+    """A spool that cannot be written, or is full, can still be read."""
     depth, elsewhere = None, dict[str, int]()
     try:
         depth, elsewhere = Depth(*spool.depth()), spool.waiting_for_others()
@@ -197,7 +197,7 @@ def _read_spool(spool: Spool) -> SpoolStatus:
 
 
 def _tokens(counters: Mapping[str, str]) -> Part:
-    """``counter`` is that of most models; an encoding that another's table counts is estimated."""
+    """``counter``: the table of most models; an encoding with another's table is estimated."""
     return {"ok": True, "counter": counters["others"], "encodings": counters}
 
 

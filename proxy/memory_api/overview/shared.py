@@ -1,4 +1,4 @@
-"""One answer for all who ask the same at the same time, where making it takes long."""
+"""Shares a slow computation among concurrent requests for the same."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ T = TypeVar("T")
 
 
 class SharedAnswer(NamedTuple, Generic[T]):
-    """An answer, or why the store gave none, and when its making ``began``: whatever there was
-    then is in it."""
+    """An answer, or the store's failure, and when its computation ``began`` (monotonic seconds)."""
 
     question: Hashable
     began: float
@@ -22,8 +21,8 @@ class SharedAnswer(NamedTuple, Generic[T]):
 
 
 class Shared(Generic[T]):
-    """Makes answers one at a time.  A caller who had to wait gets the last one, and no new one is
-    made, if it is to the same question and its making began after the caller came."""
+    """Computes answers one at a time.  A caller who had to wait shares the last answer if it is to
+    the same question and its computation began after the caller arrived."""
 
     def __init__(self) -> None:
         self._turn = asyncio.Lock()

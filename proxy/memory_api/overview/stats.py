@@ -1,4 +1,4 @@
-"""What memory has done over time, from the newest sessions: for charts."""
+"""Figures of exchanges over time, from the newest sessions, for charts."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ MAX_DAYS = {"day": 400, "hour": 31}
 DEFAULT_DAYS = 30
 
 MAX_EXCHANGES = 5000
-"""Exchanges that are looked at, and sessions."""
+"""The most exchanges that are read, and sessions."""
 
 PAGE = 100
 AT_ONCE = 16
-"""Sessions that are read at the same time."""
+"""Sessions that are read concurrently."""
 
 _NUMBER = re.compile(r"[0-9]{1,6}")
 
@@ -115,8 +115,8 @@ async def _compute_stats(
 
 
 class SampleScan:
-    """Through the exchanges of the newest sessions, back to ``since``; ``complete`` when all of
-    them were looked at, else all after ``counted_since`` (Unix seconds)."""
+    """Reads the exchanges of the newest sessions back to ``since``.  ``complete``: all were read,
+    else those after ``counted_since`` (Unix seconds)."""
 
     def __init__(self, store: Archive, tenant: str, user: str | None, since: float) -> None:
         self._store, self._tenant, self._user, self._since = store, tenant, user, since
@@ -146,15 +146,15 @@ class SampleScan:
             self._mark_incomplete((newest.last_active_at,))
 
     def _mark_incomplete(self, times: Iterable[float]) -> None:
-        """What there is of these times is not counted."""
+        """Note that exchanges of these times are not counted."""
         for at in times:
             self.complete = False
             self.counted_since = max(self.counted_since, at)
 
     async def _session_samples(self, session: Session) -> list[Sample]:
-        """A session's, newest first; one more than may be looked at tells that there are more.
+        """A session's samples, newest first; one more than the limit if there are more.
 
-        Exchanges are ordered by place, not by time: a page of nothing but old ones ends it.
+        Exchanges are ordered by position, not by time: reading ends with a page of old ones.
         """
         key = SessionKey(self._tenant, session.id)
         samples: list[Sample] = []

@@ -1,4 +1,4 @@
-"""Which tenants there are: a name with a typo must not look like somebody who has nothing."""
+"""Which tenants exist: a misspelt name must not look like a tenant without memory."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from proxy.recall.index import newest_session
 from proxy.settings import Settings
 
 MAX_REMEMBERED = 1024
-"""Names that are remembered as those of tenants."""
+"""Existing tenants that are remembered."""
 
 
 class TenantStore(Archive, Items, Protocol):
-    """What a tenant's memory is looked for in."""
+    """The store, as far as it is searched for a tenant."""
 
 
 class KnownTenants:
-    """Tells tenants from names of nobody.
+    """Whether a tenant exists.
 
-    What was known once is not looked up again, and stays known for as long as the process lives:
-    whoever has just been erased is no typo.
+    A tenant that existed once is remembered while the process lives: one that has just been erased
+    is no typo.
     """
 
     def __init__(self, settings: Settings, store: TenantStore, meter: Meter, spool: Spool) -> None:
@@ -37,7 +37,7 @@ class KnownTenants:
         self._known: LRUCache[str, None] = LRUCache(MAX_REMEMBERED)
 
     async def exists(self, tenant: str) -> bool:
-        """Does the configuration name this tenant, or is anything kept of it?
+        """Whether the configuration names this tenant, or anything is stored of it.
 
         Raises StoreError.
         """
@@ -49,7 +49,7 @@ class KnownTenants:
         return known
 
     async def _has_other_data(self, tenant: str) -> bool:
-        """What is no memory, or not yet."""
+        """Whether it has recorded costs, or exchanges in the spool."""
         today = datetime.fromtimestamp(time.time(), UTC).date()
         days = [(today - timedelta(days=day)).isoformat() for day in range(KEPT_DAYS)]
         if await self._meter.spent(tenant, days):
@@ -60,7 +60,7 @@ class KnownTenants:
 
 
 def configured_tenants(settings: Settings) -> frozenset[str]:
-    """The tenants that exist without having anything: those that the configuration speaks of."""
+    """The tenants of the configuration, which exist without any data."""
     mode = settings.tenancy.mode
     if mode == "clients":
         return frozenset(client.name for client in settings.clients)
@@ -68,7 +68,7 @@ def configured_tenants(settings: Settings) -> frozenset[str]:
 
 
 async def has_memory(store: TenantStore, tenant: str) -> bool:
-    """Has this tenant sessions, or anything beside them?  Raises StoreError."""
+    """Whether a tenant has sessions or items.  Raises StoreError."""
     if await newest_session(store, tenant, None) is not None:
         return True
     if await store.namespaces(ItemOwner(tenant), (), None, 1):

@@ -1,4 +1,4 @@
-"""What people say of answers, over the memory API."""
+"""Feedback on answers: get it, send it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How an application answers, over the memory API: its instructions, and what a model proposes."""
+"""An application's instructions, their versions, and a model's proposals."""
 
 from __future__ import annotations
 
@@ -170,12 +170,12 @@ async def _decided(api: Api, tenant: str, name: str, id: str, *, approve: bool) 
 
 
 def _check(conditions: Conditions, name: str) -> Check:
-    """Raises where the instructions are not as the request says."""
+    """A check that raises ProxyError if the conditions do not hold."""
     return lambda stored: conditions.check(instructions_object(name, stored))
 
 
 def _profile(settings: Settings, application: str) -> str | None:
-    """The profile that has this application's instructions made, "" for [memory]."""
+    """The profile with this application's instructions, "" for [memory]; None without one."""
     for name, profile in (("", settings.memory), *settings.profiles.items()):
         if profile.instructions.enabled and profile.instructions.name == application:
             return name

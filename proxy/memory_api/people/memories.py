@@ -1,4 +1,4 @@
-"""All that is remembered of a person as one list: what was learned, and standing instructions."""
+"""A person's memories as one list: learned ones and standing instructions."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def hit_object(hit: RecallHit) -> Object:
 
 
 def new_fact(new: NewMemory, context: WriteContext) -> Fact:
-    """A fact that somebody adds."""
+    """The fact that a request adds."""
     fact = Fact(
         id=new_id(),
         text=one_line(new.text),
@@ -97,7 +97,7 @@ def new_fact(new: NewMemory, context: WriteContext) -> Fact:
 
 
 def changed_fact(fact: Fact, change: MemoryChange, context: WriteContext) -> Fact:
-    """The fact as somebody has changed it."""
+    """The fact with a request's changes."""
     changed = {name for name in change.__struct_fields__ if getattr(change, name) is not UNSET}
     fact = replace(
         fact,
@@ -118,11 +118,11 @@ MAX_DAYS = 100_000
 PAGE = 100
 
 Key = tuple[int, float, int, str]
-"""How memories are ordered: by kind, newest first."""
+"""The sort key of memories: by kind, newest first."""
 
 
 class Listing(NamedTuple):
-    """Which memories are asked for.  ``stale``: only facts not confirmed for so many seconds."""
+    """A filter of memories.  ``stale``: only facts not confirmed for so many seconds."""
 
     kinds: Collection[str]
     states: Collection[str]
@@ -184,14 +184,14 @@ AfterMemory = Annotated[Key | None, replace(AFTER, read=_after)]
 
 
 class ListedMemory(NamedTuple):
-    """A memory at its place in the list, made into an object only if it is on the page."""
+    """A memory with its sort key; ``make`` creates its object, only if it is on the page."""
 
     key: Key
     make: Callable[[], Object]
 
 
 class Memories(msgspec.Struct, frozen=True):
-    """What is remembered of people, as objects.  All methods raise StoreError."""
+    """The memories of people as objects.  All methods raise StoreError."""
 
     kinds: Kinds
     items: Items
@@ -202,7 +202,7 @@ class Memories(msgspec.Struct, frozen=True):
     async def page(
         self, owner: Owner, listing: Listing, after: Key | None, limit: int
     ) -> tuple[list[Object], str | None]:
-        """The memories behind a place, and the cursor of the next page."""
+        """The memories after a key, and the cursor of the next page."""
         entries = await self._entries(owner, listing)
         entries_after = [entry for entry in entries if after is None or entry.key > after]
         entries_after.sort(key=attrgetter("key"))
@@ -210,7 +210,7 @@ class Memories(msgspec.Struct, frozen=True):
         return [entry.make() for entry in entries_after[:limit]], cursor
 
     async def all(self, owner: Owner, listing: Listing) -> list[Object]:
-        """All of them, in no order."""
+        """All memories, in no order."""
         return [entry.make() for entry in await self._entries(owner, listing)]
 
     async def _entries(self, owner: Owner, listing: Listing) -> list[ListedMemory]:
@@ -235,7 +235,7 @@ class Memories(msgspec.Struct, frozen=True):
         ]
 
     def _is_stale(self, memory: LearnedMemory, listing: Listing) -> bool:
-        """As long not confirmed as is asked for."""
+        """Whether it was not confirmed for ``stale`` seconds; True without that filter."""
         if listing.stale is None:
             return True
         return memory.confirmed is not None and memory.confirmed <= self.clock() - listing.stale

@@ -1,4 +1,4 @@
-"""The people of a tenant over the memory API: listed, looked at, and made to be forgotten."""
+"""The people of a tenant: list them, get them, and forget what a session taught."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from proxy.memory_api.shapes.sessions import Forget, ForgetReceipt, Forgotten
 from proxy.recall.index import Owner, newest_session, sessions_of
 
 MAX_SESSIONS = 5000
-"""Sessions that are looked at for one page of the list, those that are only counted included."""
+"""Sessions that are read for one page of the list, those that are only counted included."""
 
 MAX_PAGES = 50
-"""How often the store is asked for more of them."""
+"""Calls to the store for one page."""
 
 MAX_PAGE = 500
-"""For how many it is asked together at most, where those before were of nobody new."""
+"""The most sessions of one call, whose size doubles while no new person is found."""
 
 
 TAG = "Users"
@@ -71,7 +71,7 @@ async def get_user(api: Api, owner: PersonAt) -> User:
 
 
 async def person_of(api: Api, owner: Owner) -> User | None:
-    """None of whom nothing is known."""
+    """A person's figures; None if nothing is known of them."""
     sessions = [session async for session in sessions_of(api.store, owner.tenant, owner.user)]
     memories = await _memories(api, owner)
     if not sessions and not any(memories.values()):
@@ -90,9 +90,9 @@ async def person_of(api: Api, owner: Owner) -> User | None:
 async def _page(
     api: Api, tenant: str, after: str | None, limit: int
 ) -> tuple[list[Person], str | None]:
-    """People behind a cursor of the sessions, and the cursor behind them.
+    """People after a cursor of the sessions, and the next cursor.
 
-    Everybody stands where their newest session does, so nobody comes twice.
+    A person is listed at the place of their newest session, so nobody is listed twice.
     """
     people: list[Person] = []
     seen: set[str] = set()
@@ -117,7 +117,7 @@ async def _page(
 
 
 def _firsts(sessions: Sequence[Session], seen: Collection[str]) -> dict[str, Session]:
-    """The people of these sessions that were not seen yet, each with the first of theirs."""
+    """The people of these sessions who were not seen yet, each with their first session."""
     firsts: dict[str, Session] = {}
     for session in sessions:
         if session.user is not None and session.user not in seen:
@@ -126,13 +126,13 @@ def _firsts(sessions: Sequence[Session], seen: Collection[str]) -> dict[str, Ses
 
 
 def _count_within(sessions: Sequence[Session], seen: Collection[str], room: int) -> int:
-    """How many of these there are before the first person for whom there is no room."""
+    """How many sessions come before the first person who exceeds ``room``."""
     firsts = list(_firsts(sessions, seen).values())
     return sessions.index(firsts[room]) if len(firsts) > room else len(sessions)
 
 
 async def _person(api: Api, tenant: str, user: str, session: Session) -> Person | None:
-    """None of whom this is not the newest session: that one stands before."""
+    """The person, None if this is not their newest session: then they were listed before."""
     newest = await newest_session(api.store, tenant, user)
     if newest is None or newest.id != session.id:
         return None
@@ -141,7 +141,7 @@ async def _person(api: Api, tenant: str, user: str, session: Session) -> Person 
 
 
 async def _memories(api: Api, owner: Owner) -> dict[str, int]:
-    """How many there are by kind, of every state; standing instructions only those in force."""
+    """The number of memories by kind, in any state; of standing instructions those in force."""
     counts = await item_counts(api.items, as_item_owner(owner), api.learned.kinds)
     standing = Counter[str](each.kind for each in await api.recall_admin.standing(owner))
     return {

@@ -1,4 +1,4 @@
-"""A person's profile over the memory API: read, changed, put back to an earlier version."""
+"""A person's profile: get it, change it, roll it back."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from proxy.memory_api.shapes.people import (
 JSON_PATCH = "application/json-patch+json"
 
 MAX_PATCH_BYTES = 4 * MAX_BYTES
-"""Bytes; one may replace and test what is there."""
+"""Bytes: a patch may test and replace every value."""
 
 TAG = "Profiles"
 ONE = f"{PERSON}/profile"
@@ -160,7 +160,7 @@ async def roll_back_profile(
 
 
 def _check(conditions: Conditions, user: str) -> Check:
-    """Raises where a profile is not as the request says."""
+    """A check that raises ProxyError if the conditions do not hold."""
     return lambda stored: conditions.check(profile_object(user, stored))
 
 

@@ -1,7 +1,4 @@
-"""What a model saves: an operation like all others, but none of the document's.
-
-No path leads to it; the tools of MCP ask for it.
-"""
+"""Saving a fact that a model states: an operation for MCP's tools only, without a route."""
 
 from __future__ import annotations
 
@@ -20,9 +17,10 @@ from proxy.memory_api.shapes.people import Memory
 
 
 class Statement(Struct, kw_only=True):
-    """What a model says, and of whom; each is one line.
+    """What a model states, and of whom; each is one line.
 
-    ``afresh``: what is there in the same words is not answered, since it may not be read.
+    ``afresh``: always add a fact, even if there is one with the same text, which the caller may not
+    be allowed to read.
     """
 
     text: str

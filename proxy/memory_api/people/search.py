@@ -1,4 +1,4 @@
-"""Searching what is remembered of a person: what was said, and what was learned, by one score."""
+"""Searches passages and learned memories of a person, ranked by one score."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ DEFAULT_FOUND = 10
 CURRENT = STATES[0]
 
 LEXICAL_WEIGHT = 0.75
-"""What the words of the question count of what was said; the rest is how well recall thinks of it,
-which knows meaning and what stands around.  Of what was learned the words are all."""
+"""The weight of the lexical score of a passage; the rest is recall's score, which includes meaning
+and context.  Learned memories have only the lexical score."""
 
 
 class MemoryQuery(NamedTuple):
-    """What is looked for; ``filter`` holds for the fields of a memory object."""
+    """A search; ``filter`` applies to the fields of memory objects."""
 
     query: str
     kinds: Collection[str]
@@ -61,7 +61,7 @@ class MemorySearch(msgspec.Struct, frozen=True):
     recall: RecallAdmin
 
     async def find(self, owner: Owner, query: MemoryQuery) -> list[Object]:
-        """What has to do with the question, best first, whatever it is."""
+        """The memories that match the query, best first."""
         passages, learned = (
             await self._passages(owner, query),
             await self._learned(owner, query),
@@ -85,7 +85,7 @@ class MemorySearch(msgspec.Struct, frozen=True):
         return await self.memories.all(owner, Listing(kinds, query.states)) if kinds else []
 
     async def _fact_terms(self, owner: Owner) -> Mapping[str, bytes]:
-        """The terms of facts in force, by their ids: these are kept."""
+        """The terms of current facts by id, which are stored in the card."""
         card = await self.facts.card(as_item_owner(owner))
         return {id: terms for (id, _), terms in card.terms_by_line().items()}
 
@@ -96,7 +96,7 @@ class MemorySearch(msgspec.Struct, frozen=True):
         fact_terms: Mapping[str, bytes],
         query: MemoryQuery,
     ) -> list[Object]:
-        """With scores from 0 to 1 that can be compared; nothing learned without a word of it."""
+        """Passages, and learned memories that match, with scores from 0 to 1."""
         now = self.memories.clock()
         every = [*passages, *learned]
         words = TermLists.of(fact_terms.get(str(each["id"])) or _terms(each) for each in every)
@@ -119,12 +119,12 @@ class MemorySearch(msgspec.Struct, frozen=True):
         return scored
 
     def _sort_key(self, each: Object) -> tuple[float, bool]:
-        """By score; what was learned before what was only said."""
+        """The key to sort by: score descending, learned memories before passages."""
         return -_number(each, "score"), each["kind"] not in self._kinds
 
     @property
     def _kinds(self) -> set[str]:
-        """Those of what was learned."""
+        """The kinds of learned memories."""
         return {kind.memory for kind in self.memories.kinds.listed}
 
 
@@ -138,7 +138,7 @@ def _plain(each: Object) -> Object:
 
 
 def _folded(text: str) -> str:
-    """What the very same words are told by: they are found though none of them says anything."""
+    """A text in the form in which equal texts are found, even without any significant word."""
     return fold(one_line(text))
 
 

@@ -1,4 +1,4 @@
-"""What is remembered of a person: listed, added, looked at, changed, removed, searched."""
+"""The memories of a person: list, add, get, change, remove and search them."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ async def _add(api: Api, owner: Owner, fact: Fact) -> None:
 
 
 def _check(api: Api, conditions: Conditions, memory_id: str) -> Callable[[StoredFacts], None]:
-    """Raises where a fact is not there, or not as the request says."""
+    """A check that raises ProxyError if the fact does not exist or the conditions do not hold."""
 
     def check(stored: StoredFacts) -> None:
         if memory_id not in stored.by_id:

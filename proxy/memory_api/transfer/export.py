@@ -1,7 +1,7 @@
-"""Memory as a file of lines: read while it is written, and as fast as the client takes it.
+"""Exports memory as lines, which are read from the store while the client receives them.
 
-Promised is: what was there when the export began and is not deleted meanwhile is in it, each
-session as it was at one moment.  What comes in meanwhile may be in it or not.
+An export contains what existed when it began and is not deleted meanwhile, each session as it was
+at one moment.  What is added meanwhile may be in it or not.
 """
 
 from __future__ import annotations
@@ -41,18 +41,17 @@ PAGE = 100
 """Items that are read at once."""
 
 ATTEMPTS = 3
-"""Tries to read a session, so that one slow answer does not cut off a long export."""
+"""Attempts to read a session, so that a slow call does not end a long export."""
 
 PASSES = 5
-"""Looks through the newest sessions for those that moved past the place where we read."""
+"""Passes over the newest sessions: some become active, and move, while the list is read."""
 
 
 class Exporter:
-    """One export, with patience: a store that is busy for a moment must not cut off an hour's work.
-    Raises StoreError.
+    """One export, with long timeouts.  Raises StoreError.
 
-    ``user``: this person's alone.  It remembers the ids of the sessions that it has written, and of
-    all else holds one session, a page of a large one, or one page of items, at a time.
+    ``user``: only of this person.  Holds in memory the ids of the written sessions, and at a time
+    one session, one page of a large session, or one page of items.
     """
 
     def __init__(self, api: Api, tenant: str, user: str | None = None) -> None:
@@ -62,7 +61,7 @@ class Exporter:
         self._written: set[str] = set()
         self._people: set[str] = set() if user is None else {user}
         self._counts = [0, 0, 0]
-        """Sessions, shelves, items."""
+        """Sessions, owners of items, items."""
 
     async def everything(self, now: float) -> AsyncIterator[bytes]:
         """The lines of an export of a tenant, or of one person, at ``now`` (Unix seconds)."""
@@ -95,7 +94,7 @@ class Exporter:
         return lines.encode_line(format.End(sessions=sessions, shelves=shelves, items=items))
 
     async def _sessions(self, since: float) -> AsyncIterator[bytes]:
-        """Those last active ``since`` then that are not written yet."""
+        """The sessions that were active since ``since`` (Unix seconds) and are not written yet."""
         async for session in sessions_of(self._store, self._tenant, self._user):
             if session.last_active_at < since:
                 return
@@ -105,7 +104,7 @@ class Exporter:
                     yield line
 
     async def _session(self, id: str) -> AsyncIterator[bytes]:
-        """Nothing for one that is gone, or another person's by now."""
+        """The lines of a session; none if it was deleted or belongs to another person by now."""
         key = SessionKey(self._tenant, id)
         try:
             archived = await self._read_with_retries(key)
@@ -118,8 +117,8 @@ class Exporter:
                 yield line
 
     async def _paged_session(self, key: SessionKey) -> AsyncIterator[bytes]:
-        """The same of one that is not held in memory.  Raises StoreError where it is changed
-        meanwhile: what is written of it cannot be taken back."""
+        """The same for a session too large for memory.  Raises StoreError if it changes meanwhile,
+        since the lines before cannot be taken back."""
         reading = PagedSession(self._store, key)
         session = await reading.begin()
         if session is None or not self._is_included(session):
@@ -153,7 +152,7 @@ class Exporter:
         return await read_session(self._store, key, HELD)
 
     async def _items_of(self, user: str) -> AsyncIterator[bytes]:
-        """Nothing for one with nothing on it."""
+        """The lines of an owner's items; none without items and dismissed wishes."""
         dismissed = await self._recall_admin.dismissed(Owner(self._tenant, user)) if user else ()
         begun = bool(dismissed)
         if begun:
@@ -174,7 +173,7 @@ class Exporter:
 logger = logging.getLogger(__name__)
 
 PIECE = 64 * 1024
-"""Bytes that are sent at once."""
+"""Bytes of a piece of the answer."""
 
 HEADERS = {"content-type": NDJSON, "cache-control": "no-store"}
 
@@ -216,7 +215,7 @@ async def export_session(api: Api, key: SessionAt, request: RawRequest) -> Respo
 
 
 async def _export_response(request: Request, lines: AsyncIterator[bytes]) -> Response:
-    """What fails before the first piece is there can still be answered as an error."""
+    """The response; a failure before the first piece is answered as an error."""
     if request.method == "HEAD":
         return Response(headers=HEADERS)
     pieces = _pieces(lines)
@@ -225,7 +224,7 @@ async def _export_response(request: Request, lines: AsyncIterator[bytes]) -> Res
 
 
 class ExportResponse(StreamingResponse):
-    """Sends piece by piece; a store that fails meanwhile leaves it without an end."""
+    """Sends pieces; if the store fails meanwhile, the response is left without an end."""
 
     def __init__(self, first: bytes, others: AsyncIterator[bytes]) -> None:
         super().__init__(others, headers=HEADERS)
@@ -249,7 +248,7 @@ class ExportResponse(StreamingResponse):
 
 
 async def _pieces(lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """At least one."""
+    """The lines, joined to pieces of about ``PIECE`` bytes; at least one piece."""
     buffer = bytearray()
     async for line in lines:
         buffer += line

@@ -1,4 +1,4 @@
-"""Messages from elsewhere on their way into history.  Pure, and slow for many: run it on a thread.
+"""Converts messages of an import to a commit.  Pure, and slow for many: run it in a thread.
 
 An import is one exchange: all of it or nothing.  Its leading system messages become the session's;
 later ones are not recorded.  Its answers count as answers of an upstream, so that a client which

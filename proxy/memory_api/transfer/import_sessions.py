@@ -1,4 +1,4 @@
-"""What an import brings, piece by piece, on its way into memory."""
+"""Stores the parts of an import: sessions, conversations, items and notes."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ from proxy.recall.index import Owner, owner_of
 T = TypeVar("T")
 
 MAX_REMEMBERED = 10_000
-"""Sessions and people of one import that are known at a time: a file may have any number."""
+"""Sessions and people of an import that are remembered at a time: a file may have any number."""
 
 LARGE = 2_000
-"""Messages of a conversation; what is made of each takes a kilobyte and more."""
+"""Messages of a large conversation; converting takes a kilobyte and more for each."""
 
 UNNAMED = "has memories that do not say whose they are, in visible ASCII: name the person, ?user="
 
 ERASED = "what was erased while it was imported is not brought back, and counts as skipped"
 
 ATTEMPTS = 4
-"""Tries to put a session back: a large one can outlast a store's timeout."""
+"""Attempts to store a session: a large one may take longer than the store's timeout."""
 
 
 class ImportCounts(msgspec.Struct):
-    """What was put, and what was there already."""
+    """What was imported, and what was skipped because it existed."""
 
     sessions: int = 0
     messages: int = 0
@@ -63,10 +63,10 @@ class ImportCounts(msgspec.Struct):
 
 
 class Importer:
-    """One import of a tenant.  ``strict``: a session that is there already ends it.
+    """One import of a tenant.  ``strict``: an existing session is an error.
 
-    ``options`` are those of conversations from elsewhere.  What is erased behind its beginning it
-    does not bring back.  Methods raise StoreError, ProxyError and InvalidFile.
+    ``options`` are for conversations of other programs.  What is erased after the import began is
+    not restored.  Methods raise StoreError, ProxyError and InvalidFile.
     """
 
     def __init__(
@@ -87,17 +87,17 @@ class Importer:
         self._item_importer = ItemImporter(api.patient.store, api.patient.learned)
         self._conversations = 0
         self._sessions_with_work: dict[SessionKey, str | None] = {}
-        """The sessions that were put and ask for work, and whose they are."""
+        """Imported sessions whose background work is not queued yet, with their users."""
         self._unmarked_people: set[str] = set()
-        """Those for whom the mark of an erasure was lifted."""
+        """People whose erasure mark was removed."""
         self._rechecked_people: set[str] = set()
-        """Those whose sessions recall will look at again."""
+        """People whose sessions recall will index again."""
         self._people_without_card: set[str] = set()
-        """Those whose cards have to be made anew."""
+        """People whose cards of facts have to be written again."""
         self._user_in_file: str | None = None
-        """Whose the file says that something is."""
+        """The last user that the file named."""
         self._counted_sessions: set[str] = set()
-        """Sessions that were counted, where nothing is put."""
+        """Sessions counted in a dry run."""
         self.counts = ImportCounts()
 
     async def take(self, piece: ImportedPart) -> None:
@@ -111,8 +111,7 @@ class Importer:
             await self._import_conversation(piece)
 
     async def end(self) -> None:
-        """Make cards, and ask for the work on what was brought: now, when all that was learned of
-        it is there."""
+        """Write cards and queue background work, once all learned items have been imported."""
         for person in tuple(self._people_without_card):
             if not await self._is_erased(Subject(self._tenant, person)):
                 with _busy_as_error():
@@ -139,13 +138,16 @@ class Importer:
             await self._import_session(session)
 
     def _turn(self, conversation: Conversation) -> AbstractAsyncContextManager[None]:
-        """Large ones of a tenant are made one at a time: what is made takes many times the room."""
+        """A tenant's large conversations are converted one at a time, which takes much memory."""
         if len(conversation.messages) <= LARGE:
             return nullcontext()
         return self._api.large_imports.of(self._tenant)
 
     def _user_of(self, user_in_part: str | None) -> str | None:
-        """Who is meant: whom the request names, if the file names no two people, or the file."""
+        """The user: that of the request, else of the file.
+
+        Raises InvalidFile if the request names one and the file two.
+        """
         if self._options.user and user_in_part and self._user_in_file not in (None, user_in_part):
             raise InvalidFile("is of more than one person, and ?user= names only one")
         self._user_in_file = user_in_part or self._user_in_file
@@ -169,7 +171,7 @@ class Importer:
                 await self.end()
 
     async def _would_import(self, session: str) -> bool:
-        """Would it be put?"""
+        """Whether it would be imported; a dry run remembers it."""
         key = SessionKey(self._tenant, session)
         if session in self._counted_sessions or await self._store.session(key) is not None:
             return False
@@ -203,7 +205,7 @@ class Importer:
         self.counts.exchanges += len(archived.exchanges)
 
     async def _queue_work(self, key: SessionKey, user: str | None) -> None:
-        """Note what to ask for; of very many sessions before all is there."""
+        """Remember a session that needs background work; queue that of very many at once."""
         if not self._api.due_after_import(user, time.time()):
             return
         self._sessions_with_work[key] = user
@@ -218,7 +220,7 @@ class Importer:
             self._skip_existing(session.id)
 
     async def _is_erased(self, *subjects: Subject) -> bool:
-        """Was one of these erased meanwhile?  Then the answer says so."""
+        """Whether one of these was erased during the import; adds a warning if so."""
         erased = await self._store.erased(subjects, self._began)
         if erased:
             self._warnings.add(ERASED)
@@ -230,13 +232,16 @@ class Importer:
         self.counts.skipped_sessions += 1
 
     async def _restore(self, key: SessionKey, archived: SessionArchive) -> bool:
-        """With patience.  A store that was only slow has it already, and says that it is there;
-        it is asked once more all the same, as it may have been cut short at the end."""
+        """Store a session, and again after timeouts; False if another one exists.
+
+        A slow store may have stored it in an earlier attempt.  It is called again all the same,
+        since that attempt may be incomplete.
+        """
         timed_out = False
         for _ in range(ATTEMPTS - 1):
             with suppress(StoreTimeout):
                 is_new = await self._store.restore(key, archived, self._began)
-                # An attempt that was late may have gone on until this one had its turn.
+                # An attempt that timed out may have succeeded before this one.
                 return is_new or (timed_out and await self._is_restored(key, archived))
             timed_out = True
         is_new = await self._store.restore(key, archived, self._began)
@@ -269,7 +274,7 @@ class Importer:
             await self._lift_erasure(items.user)
 
     async def _count_items(self, item_owner: ItemOwner, items: Items) -> None:
-        """Count what would be put.  Raises ValueError for what would be refused."""
+        """Count what would be imported.  Raises ValueError for invalid items."""
         await self._item_importer.check(item_owner, items.items)
         existing = await self._item_importer.count_existing(item_owner, items.items)
         self.counts.memories += len(items.items) - existing
@@ -281,7 +286,7 @@ class Importer:
             await self._store.unmark(Subject(self._tenant, user), self._began)
 
     async def _recheck_sessions(self, user: str) -> None:
-        """First: were we ended in between, recall would never look at so old a session."""
+        """Before importing: if it were interrupted, recall would never index so old a session."""
         if user not in self._rechecked_people:
             _remember(user, self._rechecked_people)
             await self._api.recall_admin.recheck_sessions(Owner(self._tenant, user=user))
@@ -304,15 +309,15 @@ def _busy_as_error() -> Iterator[None]:
 
 
 def _session_of(conversation: Conversation, options: ImportOptions) -> ImportedSession:
-    """Raises ValueError for one that cannot be put back."""
+    """Raises ValueError for a conversation that is no valid session."""
     session = to_session(conversation, options)
     check_session(session.archived)
     return session
 
 
 def _remember(name: str, known: set[str]) -> None:
-    """Remember a name; of too many the others are forgotten, for whom all is done once more, which
-    changes nothing."""
+    """Remember a name; if there are too many, forget the others, for which repeating the work is
+    harmless."""
     if len(known) >= MAX_REMEMBERED:
         known.clear()
     known.add(name)

@@ -1,9 +1,8 @@
-"""Puts the items of an import among those of their owner.
+"""Stores the items of an import with those of their owner.
 
-What has its place taken stays out.  What the proxy has learned hangs together, and is kept so: a
-profile that is there keeps out another one with its versions, as do instructions; and the cards,
-which say what goes into prompts, are made anew where facts or episodes came beside those that were
-there.
+Items whose place is taken are skipped.  Learned items that belong together are imported together or
+not at all: an existing profile excludes an imported one with all its versions, as do instructions.
+Cards, the texts for prompts, are written again where facts or episodes were added to existing ones.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from proxy.learning.learned import Learned
 from proxy.memory.items import PEOPLE, Change, Item, ItemOwner, Items, Place
 
 AT_ONCE = 200
-"""Items that are put in one go."""
+"""Items that are stored by one call."""
 
 
 class Adopted(NamedTuple):
-    """How many items were put, and how many were left out."""
+    """How many items were stored, and how many skipped."""
 
     put: int
     skipped: int
@@ -39,11 +38,11 @@ class ItemImporter:
         self._facts = learned.facts
 
     async def adopt(self, owner: ItemOwner, items: Sequence[Item], since: float) -> Adopted:
-        """Put what can be put, and nothing if its person was erased at ``since`` or later.
+        """Store the items whose place is free; none if the person was erased at ``since`` or later.
 
         Raises ValueError as :meth:`check` does, StoreError, and Busy.
         """
-        async with self._resources.owner_locks.hold(owner):  # nobody adds to what was counted
+        async with self._resources.owner_locks.hold(owner):  # nothing is added to what was counted
             await self.check(owner, items)
             occupied = await self._places_with_other_value(owner, items)
             accepted = [
@@ -52,15 +51,13 @@ class ItemImporter:
             cards = [item for item in accepted if is_card(item)]
             put = await self._put(owner, [item for item in accepted if not is_card(item)], since)
             existing_cards = await self._items.items_at(owner, [card.place for card in cards])
-            put_cards = await self._put(owner, cards, since)  # last: they speak of the others
+            put_cards = await self._put(owner, cards, since)  # last: they refer to the others
         if put and existing_cards:
             await self._remake_cards(owner, {place.key for place in existing_cards}, since)
         return Adopted(put + put_cards, len(items) - put - put_cards)
 
     async def check(self, owner: ItemOwner, items: Sequence[Item]) -> None:
-        """Raises ValueError for what nobody can have learned and for too many facts, and
-        StoreError.
-        """
+        """Raises ValueError for invalid learned items and for too many facts, and StoreError."""
         invalid = await asyncio.to_thread(self._first_invalid, items)
         if invalid is not None:
             where = "/".join((*invalid.namespace, invalid.key))
@@ -68,7 +65,7 @@ class ItemImporter:
         await self._check_facts(owner, items)
 
     def _first_invalid(self, items: Sequence[Item]) -> Item | None:
-        """The first that is not what belongs at its place; slow for many."""
+        """The first reserved item with an invalid value; slow for many items."""
         kinds = self._kinds
         reserved = (item for item in items if kinds.is_reserved(item.namespace))
         return next((item for item in reserved if not kinds.is_sound(item)), None)
@@ -86,7 +83,7 @@ class ItemImporter:
             raise ValueError(_too_many(what, MAX_GIVEN))
 
     async def count_existing(self, owner: ItemOwner, items: Sequence[Item]) -> int:
-        """How many of these have their place taken.  Raises StoreError."""
+        """How many of these exist already.  Raises StoreError."""
         taken = 0
         for start in range(0, len(items), AT_ONCE):
             places = [item.place for item in items[start : start + AT_ONCE]]
@@ -94,14 +91,14 @@ class ItemImporter:
         return taken
 
     async def remake_card(self, owner: ItemOwner, since: float) -> None:
-        """A person's card of facts, where those came without it.  Raises StoreError, Busy: also
-        where the person was erased at ``since`` or later."""
+        """Write a person's card of facts.  Raises StoreError, and Busy, also if the person was
+        erased at ``since`` or later."""
         await self._remake_cards(owner, {FACTS}, since)
 
     async def _places_with_other_value(
         self, owner: ItemOwner, items: Sequence[Item]
     ) -> set[Place | None]:
-        """The stories of which another is there already."""
+        """The places of current profiles and instructions that hold another value already."""
         values = {item.place: bytes(item.value) for item in items}
         current_places = {
             current for item in items if (current := self._kinds.current_place_of(item))

@@ -1,7 +1,7 @@
-"""Converts what other programs remember of a person to that person's items.  Pure.
+"""Converts notes of other programs on a person to that person's items.  Pure.
 
-A sentence as long as a fact may be becomes a fact; all else a saved item, as it was.  Ids are made
-from what they had, so that the same note is the same memory however often it comes.
+A sentence that is short enough becomes a fact, anything else a saved item with the same value.  Ids
+are hashes of the notes' labels and keys, so that importing a note again changes nothing.
 """
 
 from __future__ import annotations
@@ -94,12 +94,12 @@ class NoteImporter:
         return with_expiry(fact, self._settings)
 
     def _valid_time(self, time: float | None, default: float) -> float:
-        """What is not known, or still to come, is otherwise."""
+        """The time; ``default`` if it is None or in the future."""
         return default if time is None or time > self._now else time
 
 
 def _name(text: str) -> str:
-    """A label or a key as an item may have it."""
+    """A text as a valid label or key of an item."""
     return one_line(text)[:MAX_NAME] or "-"
 
 

@@ -78,6 +78,11 @@ def list_in(fields: Fields, name: str) -> list[object]:
     return value if isinstance(value, list) else []
 
 
+def objects_in(fields: Fields, name: str) -> list[Fields]:
+    """The objects in a list."""
+    return [value for value in list_in(fields, name) if isinstance(value, dict)]
+
+
 def time_in(fields: Fields, name: str) -> float | None:
     """Unix seconds."""
     value = fields.get(name)
@@ -133,7 +138,6 @@ _NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,1024}")
 _RAWS = msgspec.json.Decoder(list[msgspec.Raw])
 
 MAX_LABELS = 20
-"""Bytes."""
 
 
 def check_id(id: str, label: str) -> None:

@@ -46,7 +46,7 @@ def responses(operation: Operation) -> dict[str, Schema]:
     if operation.tagged:
         by_status[304] = {"description": PHRASES[304], "headers": {"ETag": TAG}}
     for status, codes in _by_status(operation).items():
-        by_status[status] = {"$ref": _component_ref(codes)}
+        by_status[status] = {"$ref": f"#/components/responses/{_component_name(codes)}"}
     return {str(status): by_status[status] for status in sorted(by_status)}
 
 
@@ -69,10 +69,6 @@ def _by_status(operation: Operation) -> dict[int, list[str]]:
 def _component_name(codes: Sequence[str]) -> str:
     """The name of a component: ``SessionNotFoundOrMessageNotFound``."""
     return "Or".join("".join(map(str.capitalize, code.split("_"))) for code in codes)
-
-
-def _component_ref(codes: Sequence[str]) -> str:
-    return f"#/components/responses/{_component_name(codes)}"
 
 
 def codes_of(operation: Operation) -> Iterator[str]:

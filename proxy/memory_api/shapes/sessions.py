@@ -25,8 +25,6 @@ from proxy.memory_api.fields import (
     raw_json,
 )
 
-"""Bytes of JSON."""
-
 CHANGEABLE = "What can be changed is"
 SYSTEM = "must be system or developer messages, or null."
 

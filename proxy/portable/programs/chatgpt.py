@@ -137,20 +137,17 @@ class _Tree:
     """The nodes of a conversation as branches; ``reached`` counts those that are in no cycle."""
 
     def __init__(self, mapping: Fields, warnings: Warnings) -> None:
-        self._mapping, self._warnings = mapping, warnings
+        self._warnings = warnings
         self.branches = Branches()
         self.system: list[Fields] = []
         parents = {id: text_in(fields_in(mapping, id), "parent") for id in mapping}
-        order = list(parents_first(parents, self._children))
+        order = list(parents_first(parents, lambda id: list_in(fields_in(mapping, id), "children")))
         self.reached = len(order)
         messages = {id: fields_in(fields_in(mapping, id), "message") for id, _ in order}
         self._entries = {id: _entry(message) for id, message in messages.items()}
         self._results = _results(order, self._entries)
         for id, parent in order:
             self.branches.add(id, parent, self._messages_of(id, self._entries[id]))
-
-    def _children(self, id: str) -> list[object]:
-        return list_in(fields_in(self._mapping, id), "children")
 
     def _messages_of(self, id: str, entry: _Entry) -> Iterator[TimedMessage]:
         """A result stands with its call, as one: a tool may tell it in several messages."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from proxy.chat.message import SYSTEM_ROLES
 from proxy.chat.typed import typed_part
-from proxy.portable.check import Fields, fields_in, list_in, text_in, timestamp_in
+from proxy.portable.check import Fields, fields_in, objects_in, text_in, timestamp_in
 from proxy.portable.programs.blocks import ADDED, ToolResult, blocks_of
 from proxy.portable.programs.claude_code import ASIDE
 from proxy.portable.programs.content import content_of
@@ -81,7 +81,7 @@ class Codex:
         return size
 
     def _add_user(self, item: Fields, at: float | None) -> int:
-        parts = [part for part in list_in(item, "content") if isinstance(part, dict)]
+        parts = objects_in(item, "content")
         user_parts = [kept for part in parts if (kept := _without_program_text(part)) is not None]
         if user_parts != parts:
             self._warnings.add(ADDED)

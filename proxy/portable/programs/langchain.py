@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from proxy.chat import jsontext
-from proxy.portable.check import Fields, fields_in, list_in, text_in, value_of
+from proxy.portable.check import Fields, fields_in, list_in, objects_in, text_in, value_of
 from proxy.portable.messages import MessageLists
 from proxy.portable.programs.content import content_of
 from proxy.portable.source import ImportedPart
@@ -64,7 +64,7 @@ def _role(kind: str, data: Fields) -> str | None:
 def _calls(data: Fields) -> Fields:
     """The calls of an answer, as OpenAI has them."""
     more = fields_in(data, "additional_kwargs")
-    calls = [_call(call) for call in list_in(data, "tool_calls") if isinstance(call, dict)]
+    calls = [_call(call) for call in objects_in(data, "tool_calls")]
     if calls or list_in(more, "tool_calls"):
         return {"tool_calls": calls or list_in(more, "tool_calls")}
     if isinstance(more.get("function_call"), dict):

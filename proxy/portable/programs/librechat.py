@@ -22,6 +22,7 @@ from proxy.portable.check import (
     check_text,
     fields_in,
     list_in,
+    objects_in,
     replace_lone_surrogates,
     text_in,
     timestamp_in,
@@ -158,8 +159,7 @@ def _messages_of(message: Fields, id_: str, warnings: Warnings) -> Iterator[Time
     if message.get("error") is True:
         warnings.add(ERRORS)
         return
-    parts = [part for part in list_in(message, "content") if isinstance(part, dict)]
-    parts = parts or [{"type": "text", "text": message.get("text")}]
+    parts = objects_in(message, "content") or [{"type": "text", "text": message.get("text")}]
     files = _files(message, warnings)
     if message.get("isCreatedByUser") is not True:
         yield from _answer(parts, files, id_, at, warnings)
@@ -193,14 +193,13 @@ def _answer(
 
 
 def _files(fields: Fields, warnings: Warnings) -> list[str]:
-    files = [_file(file) for file in list_in(fields, "files") if isinstance(file, dict)]
+    files = [
+        file_line(file, kind=text_in(file, "type") or "file", name="filename", size="bytes")
+        for file in objects_in(fields, "files")
+    ]
     if files:
         warnings.add(FILES)
     return files
-
-
-def _file(file: Fields) -> str:
-    return file_line(file, kind=text_in(file, "type") or "file", name="filename", size="bytes")
 
 
 def _blocks(part: Fields, at: float | None, warnings: Warnings) -> Iterator[Block]:

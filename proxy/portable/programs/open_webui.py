@@ -16,7 +16,7 @@ from html import unescape
 
 from proxy.chat import jsontext
 from proxy.memory.ids import is_id
-from proxy.portable.check import Fields, fields_in, list_in, text_in, timestamp_in
+from proxy.portable.check import Fields, fields_in, list_in, objects_in, text_in, timestamp_in
 from proxy.portable.programs.blocks import (
     FILES,
     THOUGHTS,
@@ -73,7 +73,10 @@ def _entries(history: Fields, chat: Fields, warnings: Warnings) -> Iterator[Tree
 
 def _messages_of(message: Fields, id_: str, warnings: Warnings) -> Iterator[TimedMessage]:
     at = timestamp_in(message, "timestamp")
-    files = [_file(file) for file in list_in(message, "files") if isinstance(file, dict)]
+    files = [
+        file_line(file, kind=text_in(file, "type") or "file")
+        for file in objects_in(message, "files")
+    ]
     if files:
         warnings.add(FILES)
     if text_in(message, "role") == "assistant":
@@ -85,12 +88,8 @@ def _messages_of(message: Fields, id_: str, warnings: Warnings) -> Iterator[Time
         yield TimedMessage({"role": "user", "content": text}, at)
 
 
-def _file(file: Fields) -> str:
-    return file_line(file, kind=text_in(file, "type") or "file")
-
-
 def _blocks(message: Fields, at: float | None, warnings: Warnings) -> Iterator[Block]:
-    items = [item for item in list_in(message, "output") if isinstance(item, dict)]
+    items = objects_in(message, "output")
     for item in items:
         yield from blocks_of(item, at, warnings)
     if not items:

@@ -44,12 +44,8 @@ def cycle_warning(count: int, number: int) -> str:
     return f"{count} messages of conversation {number} follow each other in a ring and are left out"
 
 
-def _unlisted(id: str) -> Sequence[object]:
-    return ()
-
-
 def parents_first(
-    parents: Mapping[str, str], listed: Callable[[str], Sequence[object]] = _unlisted
+    parents: Mapping[str, str], listed: Callable[[str], Sequence[object]] = lambda id: ()
 ) -> Iterator[tuple[str, str]]:
     """Pairs of id and parent ("" for none), depth first, parents before children.
 

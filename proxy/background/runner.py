@@ -66,15 +66,15 @@ DOUBLINGS = 30
 
 
 class Backoff(msgspec.Struct, frozen=True):
-    """How long to wait after failures: ``first`` seconds, then twice as long each time, at most
-    ``most``."""
+    """How long to wait after failures: ``first_seconds``, then twice as long each time, at most
+    ``max_seconds``."""
 
-    first: float
-    most: float
+    first_seconds: float
+    max_seconds: float
 
     def seconds(self, attempts: int, chance: float) -> float:
         """After ``attempts`` earlier failures; ``chance`` (0 to 1) takes off up to a quarter."""
-        longest = min(self.first * 2.0 ** min(attempts, DOUBLINGS), self.most)
+        longest = min(self.first_seconds * 2.0 ** min(attempts, DOUBLINGS), self.max_seconds)
         return longest * (1 - chance / 4)
 
 
@@ -188,7 +188,7 @@ may be the same for thousands of sessions."""
 CANCEL_SECONDS = 1.0
 """Seconds that a cancelled job has to put its work off."""
 
-STORE_BACKOFF = Backoff(first=2 * POLL, most=30.0)
+STORE_BACKOFF = Backoff(first_seconds=2 * POLL, max_seconds=30.0)
 """Backoff between polls while the store fails."""
 
 

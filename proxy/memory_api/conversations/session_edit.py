@@ -166,9 +166,9 @@ def _check_summary_length(api: Api, text: str) -> None:
     """Raise ProxyError 400 for a summary longer than any profile allows."""
     settings = api.settings
     profiles: tuple[ProfileSettings, ...] = (settings.memory, *settings.profiles.values())
-    most = max(profile.summary.max_tokens for profile in profiles)
-    if not text.strip() or len(text) > MAX_TOKEN * most or api.count_text(text) > most:
-        message = f"summary.text must have 1 to {most} tokens; null forgets the summary."
+    max_tokens = max(profile.summary.max_tokens for profile in profiles)
+    if not text.strip() or len(text) > MAX_TOKEN * max_tokens or api.count_text(text) > max_tokens:
+        message = f"summary.text must have 1 to {max_tokens} tokens; null forgets the summary."
         raise invalid(message, "summary.text")
 
 

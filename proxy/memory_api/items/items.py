@@ -161,8 +161,8 @@ async def search_items(
     )
     with stop_on_disconnect(request):
         async with _turn(api, tenant, query):
-            found = await ItemSearch(api.items, api.searching).find(query)
-    objects = [item_object(item, score) for item, score in found]
+            scored_items = await ItemSearch(api.items, api.searching).find(query)
+    objects = [item_object(item, score) for item, score in scored_items]
     return ItemList.of(objects, query.offset, query.limit)
 
 
@@ -190,8 +190,8 @@ async def list_namespaces(
         limit=search.limit or DEFAULT_NAMESPACES,
     )
     with stop_on_disconnect(request):
-        found = await find_namespaces(api.items, query)
-    return NamespaceList.of([list(each) for each in found], query.offset, query.limit)
+        namespaces = await find_namespaces(api.items, query)
+    return NamespaceList.of([list(each) for each in namespaces], query.offset, query.limit)
 
 
 def _turn(api: Api, tenant: str, query: ItemQuery) -> AbstractAsyncContextManager[None]:
@@ -227,10 +227,10 @@ async def _bind_change(
 
 
 async def _item(api: Api, tenant: str, place: Place) -> items.Item:
-    found = await api.items.items_at(item_owner_of(tenant, place.namespace), [place])
-    if place not in found:
+    items_by_place = await api.items.items_at(item_owner_of(tenant, place.namespace), [place])
+    if place not in items_by_place:
         raise item_not_found()
-    return found[place]
+    return items_by_place[place]
 
 
 def item_object(item: items.Item, score: float | None | UnsetType = UNSET) -> Item:

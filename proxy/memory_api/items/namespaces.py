@@ -31,15 +31,15 @@ async def find_namespaces(items: Items, query: NamespaceQuery) -> list[Namespace
 
     Raises StoreError.
     """
-    found: list[Namespace] = []
+    namespaces: list[Namespace] = []
     end, scanned = query.offset + query.limit + 1, 0
     async for page in namespace_pages(items, query.owner, literal(query.prefix)):
         matching = (each[: query.depth] for each in page if _fits(each, query))
-        found += dict.fromkeys(each for each in matching if each not in found[-1:])
+        namespaces += dict.fromkeys(each for each in matching if each not in namespaces[-1:])
         scanned += len(page)
-        if len(found) >= end or scanned >= MAX_SCANNED:
+        if len(namespaces) >= end or scanned >= MAX_SCANNED:
             break
-    return found[query.offset : end]
+    return namespaces[query.offset : end]
 
 
 def _fits(namespace: Namespace, query: NamespaceQuery) -> bool:

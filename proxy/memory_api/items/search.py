@@ -58,15 +58,15 @@ class ItemSearch:
         return await (self._best(query) if query.query else self._first(query))
 
     async def _first(self, query: ItemQuery) -> list[Scored]:
-        found: list[Scored] = []
+        matching: list[Scored] = []
         skipped = 0
         async for page in self._pages(query):
             fitting = await self._threads.run(partial(_fitting, page, query.filter))
-            found += [(item, None) for item in fitting[max(0, query.offset - skipped) :]]
+            matching += [(item, None) for item in fitting[max(0, query.offset - skipped) :]]
             skipped += len(fitting)
-            if len(found) > query.limit:
+            if len(matching) > query.limit:
                 break
-        return found[: query.limit + 1]
+        return matching[: query.limit + 1]
 
     async def _best(self, query: ItemQuery) -> list[Scored]:
         question_read = question.read_question(query.query, (), time.time())

@@ -222,8 +222,8 @@ def _schemas(operations: Sequence[Operation]) -> dict[str, Schema]:
     types: list[Any] = [Error, PatchOperation]
     for operation in operations:
         kinds = operation.body.kinds.values() if operation.body else ()
-        for what in (*kinds, operation.answer):
-            types += what if isinstance(what, tuple) else [what] if isinstance(what, type) else []
+        for kind in (*kinds, operation.answer):
+            types += kind if isinstance(kind, tuple) else [kind] if isinstance(kind, type) else []
     _, schemas = msgspec.json.schema_components(types, ref_template=REF)
     for name, more in SCHEMA_CONSTRAINTS.items():
         if name in schemas:

@@ -56,11 +56,11 @@ def _bucket(call: Call) -> str:
 
 
 def _days(call: Call) -> int:
-    text, most = call.request.query_params.get("days"), MAX_DAYS[_bucket(call)]
+    text, max_days = call.request.query_params.get("days"), MAX_DAYS[_bucket(call)]
     if text is None:
         return DEFAULT_DAYS
-    if not _NUMBER.fullmatch(text) or not 1 <= int(text) <= most:
-        raise invalid(f"days must be a whole number from 1 to {most}.", "days")
+    if not _NUMBER.fullmatch(text) or not 1 <= int(text) <= max_days:
+        raise invalid(f"days must be a whole number from 1 to {max_days}.", "days")
     return int(text)
 
 

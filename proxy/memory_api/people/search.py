@@ -67,9 +67,9 @@ class MemorySearch(msgspec.Struct, frozen=True):
             await self._learned(owner, query),
         )
         fact_terms = await self._fact_terms(owner) if learned else {}
-        found = await asyncio.to_thread(self._scored, passages, learned, fact_terms, query)
-        found.sort(key=self._sort_key)
-        with_score = (each for each in found if _number(each, "score") > 0)
+        scored = await asyncio.to_thread(self._scored, passages, learned, fact_terms, query)
+        scored.sort(key=self._sort_key)
+        with_score = (each for each in scored if _number(each, "score") > 0)
         return [each for each in with_score if matches_filter(_plain(each), query.filter)][
             : query.limit
         ]

@@ -183,8 +183,8 @@ async def delete_memory(
     """
     kind = api.learned.kinds.named(memory_id)
     if kind is None:
-        found = _or_not_found(await memories_of(api).one(owner, memory_id))
-        conditions.check(found)
+        memory = _or_not_found(await memories_of(api).one(owner, memory_id))
+        conditions.check(memory)
         await api.recall_admin.dismiss(owner, memory_id)
     else:
         await _drop(api, as_item_owner(owner), kind, memory_id, conditions)

@@ -79,16 +79,16 @@ class ItemImporter:
             raise ValueError(_too_many("facts of one person", MAX_IMPORTED))
         facts = [*stored.values(), *(msgspec.json.decode(item.value, type=Fact) for item in new)]
         if new and count_given(facts) > MAX_GIVEN:
-            what = "facts of one person that were added, saved or imported"
-            raise ValueError(_too_many(what, MAX_GIVEN))
+            description = "facts of one person that were added, saved or imported"
+            raise ValueError(_too_many(description, MAX_GIVEN))
 
     async def count_existing(self, owner: ItemOwner, items: Sequence[Item]) -> int:
         """How many of these exist already.  Raises StoreError."""
-        taken = 0
+        count = 0
         for start in range(0, len(items), AT_ONCE):
             places = [item.place for item in items[start : start + AT_ONCE]]
-            taken += len(await self._items.items_at(owner, places))
-        return taken
+            count += len(await self._items.items_at(owner, places))
+        return count
 
     async def remake_card(self, owner: ItemOwner, since: float) -> None:
         """Write a person's card of facts.  Raises StoreError, and Busy, also if the person was
@@ -130,5 +130,5 @@ class ItemImporter:
         await update(self._items, self._resources.owner_locks, owner, step, since)
 
 
-def _too_many(what: str, most: int) -> str:
-    return f"with those that are there, over {most:,} {what}"
+def _too_many(description: str, most: int) -> str:
+    return f"with those that are there, over {most:,} {description}"

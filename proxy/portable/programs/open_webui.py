@@ -93,27 +93,27 @@ def _blocks(message: Fields, at: float | None, warnings: Warnings) -> Iterator[B
     for item in items:
         yield from blocks_of(item, at, warnings)
     if not items:
-        yield from _unfolded(text_in(message, "content"), at, warnings)
+        yield from _blocks_of_text(text_in(message, "content"), at, warnings)
 
 
-def _unfolded(text: str, at: float | None, warnings: Warnings) -> Iterator[Block]:
+def _blocks_of_text(text: str, at: float | None, warnings: Warnings) -> Iterator[Block]:
     """The blocks of a text with ``<details>``: calls are parsed, reasoning is dropped."""
     place = 0
-    while found := _DETAILS.search(text, place):
-        end = text.find(_END, found.end())
+    while match := _DETAILS.search(text, place):
+        end = text.find(_END, match.end())
         end = len(text) if end < 0 else end
-        yield TextBlock(text[place : found.start()].strip(), at)
+        yield TextBlock(text[place : match.start()].strip(), at)
         place = end + len(_END)
-        if found[1] == "tool_calls":
-            about = {name: unescape(value) for name, value in _FIELD.findall(found[2])}
-            id, shown = about.get("id", ""), text[found.end() : end]
-            given = as_arguments(_unquoted(about.get("arguments", "{}")))
-            yield ToolCall(about.get("name") or "tool", given, id, at)
-            yield ToolResult(_unquoted(about.get("result") or unescape(shown)), id, at)
-        elif found[1] == "reasoning":
+        if match[1] == "tool_calls":
+            attributes = {name: unescape(value) for name, value in _FIELD.findall(match[2])}
+            id, output = attributes.get("id", ""), text[match.end() : end]
+            arguments = as_arguments(_unquoted(attributes.get("arguments", "{}")))
+            yield ToolCall(attributes.get("name") or "tool", arguments, id, at)
+            yield ToolResult(_unquoted(attributes.get("result") or unescape(output)), id, at)
+        elif match[1] == "reasoning":
             warnings.add(THOUGHTS)
         else:
-            yield TextBlock(unescape(text[found.end() : end]).strip(), at)
+            yield TextBlock(unescape(text[match.end() : end]).strip(), at)
     yield TextBlock(text[place:].strip(), at)
 
 

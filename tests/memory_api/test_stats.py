@@ -41,10 +41,10 @@ MIDDAY = 19_800 * DAY + DAY / 2
 def sample(at: float, session: str = "s", **more: Any) -> Sample:
     known: dict[str, Any] = {
         "id": "ex",
-        "began": 0.0,
+        "session_began": 0.0,
         "messages": 2,
-        "chat": True,
-        "used": TokenUsage(10, 5, 2),
+        "is_chat": True,
+        "usage": TokenUsage(10, 5, 2),
         "injected": 7,
         "recalled": 3,
         "evicted": 1,
@@ -80,13 +80,13 @@ def test_what_is_outside_counts_nowhere() -> None:
 
 
 def test_of_an_import_only_the_messages_count() -> None:
-    total, _ = sum_by_bucket([sample(105.0, chat=False, latency=None)], Span(100.0, 109.0, 10.0))
+    total, _ = sum_by_bucket([sample(105.0, is_chat=False, latency=None)], Span(100.0, 109.0, 10.0))
     assert (total.exchanges, total.messages, total.latencies) == (0, 2, [])
 
 
 def test_an_exchange_counts_once_in_the_session_that_was_made_first() -> None:
-    fork = [sample(105.0, "fork", id=id, began=120.0) for id in ("1", "2", "3")]
-    first = [sample(105.0, "first", id=id, began=100.0) for id in ("1", "2")]
+    fork = [sample(105.0, "fork", id=id, session_began=120.0) for id in ("1", "2", "3")]
+    first = [sample(105.0, "first", id=id, session_began=100.0) for id in ("1", "2")]
     expected = {("1", "first"), ("2", "first"), ("3", "fork")}
     for samples in (fork + first, first + fork):
         assert {(each.id, each.session) for each in distinct(samples)} == expected

@@ -49,6 +49,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
     "cors": frozenset({"wire", "gateway", "errors"}),
     "gateway": frozenset(
         {
+            "process.threads",
             "tenancy",
             "wire",
             "chat",
@@ -67,6 +68,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
     ),
     "memory_api": frozenset(
         {
+            "process.threads",
             "tenancy",
             "chat.json_size",
             "chat.jsontext",
@@ -116,6 +118,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
             "memory.model",
             "memory.items",
             "memory.usage",
+            "process.threads",
             "recall.index",
         }
     ),
@@ -131,7 +134,9 @@ ALLOWED: dict[str, frozenset[str] | None] = {
         }
     ),
     "background": frozenset({"wire", "chat", "memory", "errors", "telemetry", "logs", "upstreams"}),
-    "summary": frozenset({"background.completion", "memory", "recall.lexicon", "settings"}),
+    "summary": frozenset(
+        {"background.completion", "chat.jsontext", "memory", "recall.lexicon", "settings"}
+    ),
     "rewrite": frozenset({"background.completion", "memory.store", "recall.query", "settings"}),
     "learning": frozenset(
         {

@@ -21,6 +21,7 @@ from proxy.gateway.context import window_of
 from proxy.learning.job import LearningJob
 from proxy.learning.kinds import Kind, LearningObserver
 from proxy.learning.learned import Learned
+from proxy.learning.profile.document import Schemas
 from proxy.learning.reading import Reader
 from proxy.memory.model import Due
 from proxy.settings import Settings, WriterSettings
@@ -70,7 +71,8 @@ def learning_of(resources: Resources, store: Backend, kinds: Sequence[Kind]) -> 
     schema.
     """
     settings, count = resources.settings, resources.count_text
-    return Learned.under(settings, store, typed_string_of, count, time.time, kinds)
+    schemas = Schemas(settings.schemas)
+    return Learned(store, schemas, typed_string_of, count, settings.profile, time.time, kinds)
 
 
 async def writing_of(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
 
 import msgspec
@@ -52,6 +51,7 @@ from proxy.memory.recording.spool import Spool
 from proxy.memory_api.api import Api, PatientStores
 from proxy.memory_api.conversations.message_edit import remove
 from proxy.memory_api.routes import admin_routes
+from proxy.process.threads import thread_pool
 from proxy.recall.recaller import RecallAdmin
 from proxy.rewrite.rewriter import Rewriter
 from proxy.settings import ClientSettings, Settings
@@ -237,7 +237,7 @@ def _recorder(
     writing: Writing | None,
 ) -> Recorder:
     """The recorder; ``timeout``: seconds for loading a session."""
-    threads = ThreadPoolExecutor(PLANNER_THREADS, "planning")
+    threads = thread_pool(PLANNER_THREADS, "planning")
     resources.opened.callback(threads.shutdown, wait=False, cancel_futures=True)
     locks = Locks[SessionKey]()
 

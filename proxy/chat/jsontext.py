@@ -186,6 +186,23 @@ def join_items(pieces: Iterable[bytes]) -> bytes:
     return b"[%b]" % b",".join(pieces)
 
 
+def encode_by_item(what: msgspec.Struct, name: str) -> bytes:
+    """The JSON of a struct; each item of its field ``name`` is encoded by itself, so that other
+    threads run in between (which they do not within a ``map``)."""
+    rest = fields(msgspec.json.encode(msgspec.structs.replace(what, **{name: ()})))
+    each = [msgspec.json.encode(item) for item in getattr(what, name)]
+    return join_fields({**rest, name: join_items(each)})
+
+
+def decode_by_item(raw: bytes, kind: type[S], name: str, item: type[T]) -> S:
+    """A struct from its JSON, its field ``name`` a tuple of items of type ``item``; each is decoded
+    by itself, as above.  Raises msgspec.DecodeError."""
+    pieces: dict[str, bytes] = {**_fields.decode(raw)}
+    each, read = _items.decode(pieces.pop(name, b"[]")), msgspec.json.Decoder(item).decode
+    rest = msgspec.json.decode(join_fields({**pieces, name: b"[]"}), type=kind)
+    return msgspec.structs.replace(rest, **{name: tuple([read(piece) for piece in each])})
+
+
 def is_utf8(raw: bytes, *, whole: bool = True) -> bool:
     """Whether the bytes are UTF-8; unless ``whole``, the last character may be cut off."""
     if raw.isascii():

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
+
+from proxy.process.threads import thread_pool
 
 T = TypeVar("T")
 
@@ -24,7 +25,7 @@ class RequestThreads:
     """
 
     def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(MAX_THREADS, "large-requests")
+        self._threads = thread_pool(MAX_THREADS, "large-requests")
 
     async def run(self, size: int, work: Callable[[], T]) -> T:
         """Call ``work``, in a thread if its input is larger than ``MIN_THREAD_BYTES`` (``size``,

@@ -14,26 +14,18 @@ from msgspec.structs import replace
 
 from proxy.learning.collection import put_change
 from proxy.learning.evidence import DeletedSources, UserMessage
-from proxy.memory.archive import Session
+from proxy.learning.extract import KindModel
+from proxy.memory.archive import Archive, Session
 from proxy.memory.history.reading import WHOLE_LOG
 from proxy.memory.items import PEOPLE, Change, Item, ItemOwner, Items, Place
-from proxy.memory.model import Ask, Entry, Exchange, SessionKey, Snapshot
+from proxy.memory.model import Entry, SessionKey
+from proxy.memory.store import Memory
 from proxy.recall.own_words import BLANK
 from proxy.settings import ProfileSettings
 
 
-class History(Protocol):
-    """Implemented by every store.  All methods raise StoreError."""
-
-    async def session(self, key: SessionKey) -> Session | None: ...
-
-    async def load(self, key: SessionKey, ask: Ask) -> Snapshot: ...
-
-    async def bodies(self, key: SessionKey, ids: Collection[str]) -> dict[str, bytes]: ...
-
-    async def exchange(
-        self, key: SessionKey, exchange: str
-    ) -> tuple[Exchange, Sequence[str]] | None: ...
+class History(Memory, Archive, Protocol):
+    """What learning reads of a store."""
 
 
 class AnsweredQuestion(msgspec.Struct, frozen=True):
@@ -159,9 +151,13 @@ class Batch(msgspec.Struct, frozen=True):
         """Whether any of its text is not pasted."""
         return any(message.own_text.strip(f"{BLANK} \n\t") for message in self.messages)
 
-    def mark_changes(self, feature: str) -> list[Change]:
-        """The changes that mark it as read; to be made in one step with what was learned."""
-        return [self._mark(feature, range_) for range_ in self.ranges]
+    async def store(self, items: Items, feature: str, learned: Sequence[Change] = ()) -> bool:
+        """Make the changes of what was learned and mark the batch as read, in one step.
+
+        False, and nothing is changed, if others have changed the same.  Raises StoreError.
+        """
+        marks = [self._mark(feature, range_) for range_ in self.ranges]
+        return await items.change_items(self.owner, [*marks, *learned], self.since)
 
     def _mark(self, feature: str, range_: SessionRange) -> Change:
         place = mark_place(self.owner.user, feature, range_.key.session)
@@ -175,18 +171,6 @@ class Batch(msgspec.Struct, frozen=True):
         return all(versions.get(place, 0) == each.mark_version for place, each in places.items())
 
 
-class Model(Protocol):
-    """The model that writes one kind of memory; see :class:`proxy.learning.extract.KindModel`."""
-
-    @property
-    def feature(self) -> str: ...
-    @property
-    def wants(self) -> Callable[[ProfileSettings], bool]: ...
-
-    def message_budget(self, profile: ProfileSettings) -> int: ...
-    def ready(self, tenant: str, profile: ProfileSettings) -> bool: ...
-
-
 ATTEMPTS = 5
 """How often storing what was learned is tried while others change the same."""
 
@@ -195,7 +179,7 @@ class Extractor(Protocol):
     """Learns one kind of memory from batches."""
 
     @property
-    def model(self) -> Model: ...
+    def model(self) -> KindModel: ...
 
     async def learn(self, batch: Batch) -> bool:
         """Learn, and store it with the batch's marks in one step.
@@ -246,7 +230,7 @@ class Improver(Protocol):
     without a user."""
 
     @property
-    def model(self) -> Model: ...
+    def model(self) -> KindModel: ...
 
     async def subject(self, context: LearningContext) -> str | None:
         """The id of what is to be improved now, None if nothing is.

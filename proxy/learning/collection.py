@@ -139,15 +139,15 @@ class Collection:
         clock: Callable[[], float],
         locks: OwnerLocks | None = None,
     ) -> None:
-        self._items, self._count, self.clock = items, count, clock
+        self.items, self.count, self.clock = items, count, clock
         self._owner_locks = OwnerLocks() if locks is None else locks
 
     async def update(self, owner: ItemOwner, step: Step[T], since: float | None = None) -> T:
         """See ``update`` below."""
-        return await update(self._items, self._owner_locks, owner, step, since)
+        return await update(self.items, self._owner_locks, owner, step, since)
 
     async def item_at(self, owner: ItemOwner, place: Place) -> Item | None:
-        return (await self._items.items_at(owner, [place])).get(place)
+        return (await self.items.items_at(owner, [place])).get(place)
 
     async def read(self, owner: ItemOwner, place: Place, default: StructT) -> Stored[StructT]:
         """The value at a place, ``default`` if there is none."""
@@ -159,7 +159,7 @@ class Collection:
     ) -> Page[StructT]:
         """Values by key, ascending, after the key ``after``; the page's ``after`` is a key."""
         start = Place(where, after) if after is not None else None
-        page = await self._items.items(owner, where, start, limit)
+        page = await self.items.items(owner, where, start, limit)
         values = tuple(msgspec.json.decode(item.value, type=kind) for item in page.items)
         return Page(values, page.items[-1].key if page.after is not None else None)
 

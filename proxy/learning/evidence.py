@@ -15,7 +15,7 @@ import msgspec
 
 from proxy.recall.lexicon.loader import alternation, any_of, lazy_pattern
 from proxy.recall.own_words import BLANK, Span, blank_out
-from proxy.recall.query.words import Word, words
+from proxy.recall.query.words import words
 from proxy.recall.standing.standing import find_instructions
 
 MIN_QUOTE_WORDS = 2.0
@@ -74,10 +74,6 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     exchange: str
     at: float
 
-    def is_from(self, session: str, exchange: str | None) -> bool:
-        """Whether it is of this session, and if given of this exchange."""
-        return self.session == session and exchange in (None, self.exchange)
-
 
 IsGone = Callable[[Source], bool]
 """Whether what was learned from a source is to be forgotten."""
@@ -85,7 +81,7 @@ IsGone = Callable[[Source], bool]
 
 def is_from(session: str, exchange: str | None = None) -> IsGone:
     """A test for all sources in a session, or in one of its exchanges."""
-    return lambda source: source.is_from(session, exchange)
+    return lambda source: source.session == session and exchange in (None, source.exchange)
 
 
 class DeletedSources(msgspec.Struct, frozen=True):
@@ -100,7 +96,6 @@ class DeletedSources(msgspec.Struct, frozen=True):
 
 
 def source_of(message: UserMessage) -> Source:
-    """The message as a source."""
     return Source(
         session=message.session, message=message.id, exchange=message.exchange, at=message.at
     )
@@ -188,11 +183,8 @@ def _contain_all(parts: Sequence[str], stretches: Sequence[str]) -> bool:
 
 def _normalized(text: str) -> str:
     """The words of a text with single spaces around each; scripts without spaces as they are."""
-    return "".join(map(_spaced, words(text))).replace("  ", " ")
-
-
-def _spaced(word: Word) -> str:
-    return word.text if word.unspaced else f" {word.text} "
+    spaced = (word.text if word.unspaced else f" {word.text} " for word in words(text))
+    return "".join(spaced).replace("  ", " ")
 
 
 def _is_long_enough(flat: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
 import msgspec
 
@@ -20,13 +19,10 @@ from proxy.learning.feedback import (
 )
 from proxy.learning.instructions.pending import FeedbackForgetter, PendingFeedback
 from proxy.memory.archive import Session
-from proxy.memory.items import ItemOwner, Items
+from proxy.memory.items import ItemOwner
 from proxy.memory.model import Due, Exchange, SessionKey, exchange_of
+from proxy.memory.store import Queue
 from proxy.settings import ProfileSettings
-
-
-class Queue(Protocol):
-    async def enqueue(self, key: SessionKey, due: Due) -> None: ...
 
 
 class NoMessage(LookupError):
@@ -36,24 +32,21 @@ class NoMessage(LookupError):
 class FeedbackService(msgspec.Struct, frozen=True):
     """``profile_of`` gives a profile by its name, "" the default one.
 
-    ``count`` gives the tokens of a text, ``clock`` Unix seconds.  All methods raise StoreError.
+    All methods raise StoreError.
     """
 
-    items: Items
     exchanges: Exchanges
     episodes: EpisodeStore
     pending: PendingFeedback
     feedback_forgetter: FeedbackForgetter
     queue: Queue
     profile_of: Callable[[str], ProfileSettings | None]
-    count: Callable[[str], int]
-    clock: Callable[[], float]
 
     async def latest(self, session: Session, key: SessionKey, message: str) -> Feedback | None:
         """The latest feedback on a message, None without any.  Raises NoMessage."""
         await self._exchange(key, message)
         user = session.user or ""
-        found = await feedback_on(self.items, key.tenant, user, key.session, [message])
+        found = await feedback_on(self.episodes.items, key.tenant, user, key.session, [message])
         return found.get(message)
 
     async def record(
@@ -64,7 +57,7 @@ class FeedbackService(msgspec.Struct, frozen=True):
         The message is checked once more at the end, so that feedback on one that was erased
         meanwhile is removed either by the erasure or here.
         """
-        since = self.clock()
+        since = self.episodes.clock()
         exchange = await self._exchange(key, message)
         feedback = Feedback(
             session=key.session,
@@ -73,13 +66,13 @@ class FeedbackService(msgspec.Struct, frozen=True):
             score=score,
             comment=comment,
             profile=exchange.profile,
-            created_at=self.clock(),
+            created_at=self.episodes.clock(),
         )
         if not await self._store(session, key, feedback, since):
             raise NoMessage
         settings = self.profile_of(exchange.profile)
         if session.user:
-            await drop_feedback(self.items, key, None, [message])
+            await drop_feedback(self.episodes.items, key, None, [message])
             await self._update_episode(session, key, feedback, settings, since)
         if settings is not None and settings.instructions.enabled:
             await self._queue_reflection(session, key, feedback, settings)
@@ -91,7 +84,7 @@ class FeedbackService(msgspec.Struct, frozen=True):
         try:
             await self._exchange(key, message)
         except NoMessage:
-            await drop_feedback(self.items, key, session.user, [message])
+            await drop_feedback(self.episodes.items, key, session.user, [message])
             if session.user:
                 owner = ItemOwner(key.tenant, session.user)
                 await self.episodes.drop(owner, episode_id(key.session, message))
@@ -111,7 +104,7 @@ class FeedbackService(msgspec.Struct, frozen=True):
         place = feedback_place(user, feedback.session, feedback.message)
         ttl = session.details.ttl
         change = put_change(place, feedback, None, feedback.created_at + ttl if ttl else None)
-        return await self.items.change_items(ItemOwner(key.tenant, user), [change], since)
+        return await self.episodes.items.change_items(ItemOwner(key.tenant, user), [change], since)
 
     async def _update_episode(
         self,
@@ -129,7 +122,7 @@ class FeedbackService(msgspec.Struct, frozen=True):
             found = await self.exchanges.answered_question(key, feedback.message)
             if found is not None:
                 ttl, now = session.details.ttl, feedback.created_at
-                episode = make_episode(found, "feedback", self.count, now, ttl)
+                episode = make_episode(found, "feedback", self.episodes.count, now, ttl)
                 await self.episodes.add(owner, episode, since)
 
     async def _queue_reflection(
@@ -141,6 +134,6 @@ class FeedbackService(msgspec.Struct, frozen=True):
         owner, chosen = ItemOwner(key.tenant), settings.instructions
         await self.pending.add(owner, chosen.name, session.user or "", feedback)
         waiting = await self.pending.reflection(owner, chosen.name)
-        if waiting.value.due(chosen.after_feedback):
+        if waiting.value.is_due(chosen.after_feedback):
             due = Due(kind="learning", profile=feedback.profile, at=feedback.created_at)
             await self.queue.enqueue(key, due)

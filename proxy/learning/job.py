@@ -165,7 +165,7 @@ class LearningJob(msgspec.Struct):
 
     async def run(self, work: Work) -> float | None:
         """Run all extractors and improvers, then raise a failure if there was any."""
-        since, key = self.clock(), SessionKey(work.tenant, work.session)
+        since, key = self.clock(), work.key
         session = await self.reader.history.session(key)
         context = await self._context(session, work.tenant, work.profile, since)
         if context is None:
@@ -250,12 +250,12 @@ class LearningJob(msgspec.Struct):
         for _ in range(ATTEMPTS):
             if await self._read_available(extractor, contexts):
                 return True
-            contexts = [each for each in contexts if await self._is_there(each)]
+            contexts = [each for each in contexts if await self._still_exists(each)]
             if own not in contexts:
                 return False
         return False
 
-    async def _is_there(self, context: LearningContext) -> bool:
+    async def _still_exists(self, context: LearningContext) -> bool:
         session = await self.reader.history.session(context.key)
         return session is not None and session.created_at == context.session.created_at
 
@@ -275,9 +275,10 @@ class LearningJob(msgspec.Struct):
         Raises NotLearned, and StoreError.
         """
         unread = await self.reader.unread(self.items, extractor.model.feature, contexts)
-        message_budget = partial(_max_tokens, extractor)
+        budget_of = extractor.model.message_budget
+        batches_of = self.reader.batches(unread, lambda context: budget_of(context.settings))
         refused = 0
-        async with aclosing(self.reader.batches(unread, message_budget)) as batches:
+        async with aclosing(batches_of) as batches:
             async for batch in batches:
                 try:
                     learned, refusal = await self._learn(extractor, batch)
@@ -331,8 +332,7 @@ class LearningJob(msgspec.Struct):
         """Mark a batch as read that cannot be learned, so that the next ones are."""
         logger.warning("a batch of %s is skipped: %s", extractor.model.feature, failure)
         self.on_skipped(extractor.model.feature)
-        read = batch.mark_changes(extractor.model.feature)
-        return await self.items.change_items(batch.owner, read, batch.since)
+        return await batch.store(self.items, extractor.model.feature)
 
     async def _improve(self, improver: Improver, context: LearningContext) -> bool:
         """Improve what is due, if anything; False if it is to be tried again.
@@ -378,7 +378,3 @@ def _may_read(extractor: Extractor, context: LearningContext) -> bool:
     """Whether the kind is enabled for this session and there is a credential to call the model."""
     model, settings = extractor.model, context.settings
     return model.wants(settings) and model.ready(context.tenant, settings)
-
-
-def _max_tokens(extractor: Extractor, context: LearningContext) -> int:
-    return extractor.model.message_budget(context.settings)

@@ -48,6 +48,7 @@ from proxy.learning.profile.store import ProfileStore
 from proxy.learning.prompt_cards import CARDS, Block, CardPlace, TokenBudget, card_place
 from proxy.learning.similarity import QueryText
 from proxy.memory.items import PEOPLE, REQUESTS, Item, ItemOwner, Items, Namespace, Place
+from proxy.memory.store import Queue
 from proxy.settings import ProfileSettings
 from proxy.settings.learned import LearnedSettings
 
@@ -56,7 +57,7 @@ CollectionT = TypeVar("CollectionT", bound=Collection)
 Choose = Callable[[bytes, ProfileSettings, QueryText, TokenBudget], Block | None]
 
 
-class Store(Items, History, Protocol):
+class Store(Items, History, Queue, Protocol):
     """What is needed of a store."""
 
 
@@ -163,12 +164,9 @@ INSTRUCTIONS = Kind(
     current=current_place,
     improver=lambda resources, model, observer: InstructionsImprover(
         model,
-        resources.store,
         resources.make(InstructionStore),
         resources.make(PendingFeedback),
         resources.exchanges,
-        resources.count,
-        resources.clock,
         observer.on_skipped,
     ),
 )
@@ -184,12 +182,7 @@ PROFILE = Kind(
     current=profile_place,
     make_store=lambda resources: resources.make(ProfileStore),
     extractor=lambda resources, model, observer: ProfileExtractor(
-        model,
-        resources.store,
-        resources.make(ProfileStore),
-        resources.schemas,
-        resources.clock,
-        observer.on_skipped,
+        model, resources.make(ProfileStore), resources.schemas, observer.on_skipped
     ),
 )
 
@@ -205,7 +198,7 @@ FACTS = Kind(
     make_listed_store=lambda resources: resources.make(FactStore),
     to_memory=fact_memory,
     extractor=lambda resources, model, observer: FactExtractor(
-        model, resources.store, resources.make(FactStore), observer.on_nothing_found
+        model, resources.make(FactStore), observer.on_nothing_found
     ),
 )
 
@@ -222,12 +215,7 @@ EPISODES = Kind(
     make_listed_store=lambda resources: resources.make(EpisodeStore),
     to_memory=episode_memory,
     extractor=lambda resources, model, observer: EpisodeExtractor(
-        model,
-        resources.store,
-        resources.make(EpisodeStore),
-        resources.exchanges,
-        resources.count,
-        resources.clock,
+        model, resources.make(EpisodeStore), resources.exchanges
     ),
 )
 

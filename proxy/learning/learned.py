@@ -7,7 +7,7 @@ it again: read messages stay read, and unread ones are skipped.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -15,6 +15,7 @@ from proxy.background.completion import Completer
 from proxy.learning.batch import (
     Exchanges,
     Extractor,
+    History,
     Improver,
     ReadMark,
     mark_place,
@@ -25,27 +26,17 @@ from proxy.learning.episodes.store import EpisodeStore
 from proxy.learning.evidence import is_from
 from proxy.learning.facts.store import FactStore
 from proxy.learning.feedback import count_feedback, forget_feedback
-from proxy.learning.feedback_service import FeedbackService, Queue
+from proxy.learning.feedback_service import FeedbackService
 from proxy.learning.instructions.pending import FeedbackForgetter, PendingFeedback
 from proxy.learning.instructions.store import InstructionStore
-from proxy.learning.kinds import KINDS, Kind, KindResources, Kinds, LearningObserver
-from proxy.learning.kinds import Store as KindsStore
+from proxy.learning.kinds import KINDS, Kind, KindResources, Kinds, LearningObserver, Store
 from proxy.learning.profile.document import Schemas
 from proxy.learning.profile.store import ProfileStore
 from proxy.learning.prompt_cards import PromptCards
-from proxy.memory.archive import Session, StoredMessage
 from proxy.memory.history.reading import NEWEST_TURN
 from proxy.memory.items import Change, ItemOwner, Items
-from proxy.memory.model import Ask, SessionKey, Snapshot
-from proxy.settings import ProfileSettings, Settings
-
-
-class Sessions(Protocol):
-    """Implemented by every store.  All methods raise StoreError."""
-
-    async def session(self, key: SessionKey) -> Session | None: ...
-
-    async def load(self, key: SessionKey, ask: Ask) -> Snapshot: ...
+from proxy.memory.model import SessionKey
+from proxy.settings import ProfileSettings
 
 
 class Forgetter:
@@ -56,11 +47,11 @@ class Forgetter:
         self,
         items: Items,
         locks: OwnerLocks,
-        sessions: Sessions,
+        history: History,
         features: Sequence[str],
         parts: Sequence[KindStore],
     ) -> None:
-        self._items, self._locks, self._sessions = items, locks, sessions
+        self._items, self._locks, self._history = items, locks, history
         self._features, self._parts = tuple(features), tuple(parts)
 
     async def forget(
@@ -83,8 +74,8 @@ class Forgetter:
     async def _marks(self, owner: ItemOwner, session: str, exchange: str | None) -> list[Change]:
         """Changes of the marks of all features, so that no batch that was read before is stored."""
         key = SessionKey(owner.tenant, session)
-        found = await self._sessions.session(key)
-        newest = await self._sessions.load(key, NEWEST_TURN)
+        found = await self._history.session(key)
+        newest = await self._history.load(key, NEWEST_TURN)
         began = found.created_at if found else 0.0
         last = max((entry.position.seq for entry in newest.log), default=0)
         places = [mark_place(owner.user, feature, session) for feature in self._features]
@@ -110,12 +101,6 @@ Count = Callable[[str], int]
 Clock = Callable[[], float]
 
 
-class LearnedStore(KindsStore, Queue, Protocol):
-    """What is needed of a store."""
-
-    async def message(self, key: SessionKey, message: str) -> StoredMessage | None: ...
-
-
 class DroppedCopies(NamedTuple):
     """Counts of what was deleted because it had copies of a session's text; memories by kind."""
 
@@ -132,7 +117,7 @@ class Learned:
 
     def __init__(
         self,
-        store: LearnedStore,
+        store: Store,
         schemas: Schemas,
         text_of: Callable[[bytes], str],
         count: Count,
@@ -145,41 +130,17 @@ class Learned:
         self.resources = resources = KindResources(store, exchanges, schemas, count, clock)
         self.schemas = schemas
         self.facts, self.profiles = resources.make(FactStore), resources.make(ProfileStore)
-        self.episodes, self.instructions = (
-            resources.make(EpisodeStore),
-            resources.make(InstructionStore),
-        )
+        self.episodes = resources.make(EpisodeStore)
+        self.instructions = resources.make(InstructionStore)
         self.pending = resources.make(PendingFeedback)
-        self.feedback_forgetter = FeedbackForgetter(store, self.pending, self.instructions)
+        self.feedback_forgetter = FeedbackForgetter(self.pending, self.instructions)
         self.feedback = FeedbackService(
-            store,
-            exchanges,
-            self.episodes,
-            self.pending,
-            self.feedback_forgetter,
-            store,
-            profile_of,
-            count,
-            clock,
+            exchanges, self.episodes, self.pending, self.feedback_forgetter, store, profile_of
         )
         self.prompt_cards = PromptCards(store, kinds, clock)
         stores = [made for kind in self.kinds.ranked if (made := kind.store_from(resources))]
         self.forgetting = Forgetter(store, resources.owner_locks, store, self.kinds.reading, stores)
         self._store = store
-
-    @classmethod
-    def under(
-        cls,
-        settings: Settings,
-        store: LearnedStore,
-        text_of: Callable[[bytes], str],
-        count: Count,
-        clock: Clock,
-        kinds: Sequence[Kind] = KINDS,
-    ) -> Learned:
-        """With the schemas of all profiles.  Raises ValueError for an invalid schema."""
-        schemas = Schemas(settings.schemas)
-        return cls(store, schemas, text_of, count, settings.profile, clock, kinds)
 
     def extractors(self, completer: Completer, observer: LearningObserver) -> list[Extractor]:
         """For a LearningJob."""

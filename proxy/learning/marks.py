@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from cachetools import LRUCache
 
-from proxy.learning.batch import READ_MARKS
+from proxy.learning.batch import READ_MARKS, History
 from proxy.learning.collection import delete_change
-from proxy.learning.reading import BatchHistory
-from proxy.memory.items import PEOPLE, Item, ItemOwner, Items, Place
+from proxy.memory.items import PEOPLE, ItemOwner, Items, Place
 from proxy.memory.model import SessionKey
 
 PAGE = 20
@@ -30,19 +29,16 @@ class MarkSweep:
     def __init__(self) -> None:
         self._reached: LRUCache[ItemOwner, Place] = LRUCache(KNOWN)
 
-    async def step(self, items: Items, history: BatchHistory, owner: ItemOwner, now: float) -> None:
+    async def step(self, items: Items, history: History, owner: ItemOwner, now: float) -> None:
         """Check the next page of a person's marks.  Raises StoreError."""
         after = self._reached.pop(owner, None)
         page = await items.items(owner, (PEOPLE, owner.user, READ_MARKS), after, PAGE)
         old = (item for item in page.items if item.updated_at < now - GRACE)
-        gone = [item for item in old if not await _session_exists(history, owner, item)]
+        keys = ((item, SessionKey(owner.tenant, item.key)) for item in old)
+        gone = [item for item, key in keys if await history.session(key) is None]
         if gone:
             await items.change_items(
                 owner, [delete_change(each.place, each.version) for each in gone]
             )
         if page.after is not None:
             self._reached[owner] = page.items[-1].place
-
-
-async def _session_exists(history: BatchHistory, owner: ItemOwner, mark: Item) -> bool:
-    return await history.session(SessionKey(owner.tenant, mark.key)) is not None

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -15,7 +15,7 @@ from cachetools import LRUCache
 from msgspec.structs import replace
 
 from proxy.learning.similarity import QueryText
-from proxy.memory.items import PEOPLE, Item, ItemOwner, Items, Place
+from proxy.memory.items import PEOPLE, ItemOwner, Items, Place
 from proxy.memory.model import Recalled
 from proxy.settings import ProfileSettings
 from proxy.settings.learned import LearnedSettings
@@ -59,7 +59,7 @@ class KnownBlocks(msgspec.Struct, frozen=True):
 
     @property
     def tokens(self) -> int:
-        return sum([part.tokens for part in self.head + self.tail])
+        return sum([block.tokens for block in self.blocks])
 
 
 class Cards(msgspec.Struct, frozen=True):
@@ -150,7 +150,7 @@ class PromptCards:
             where = kind.card_place(tenant, user, settings) if on else None
             if where is not None:
                 wanted.setdefault(where.owner, {})[kind.name] = where.place
-        looks = (self._at(owner, places.values()) for owner, places in wanted.items())
+        looks = (self._items.items_at(owner, x.values()) for owner, x in wanted.items())
         found = await asyncio.gather(*looks)
         return Cards(
             settings,
@@ -161,9 +161,6 @@ class PromptCards:
                 if place in items
             },
         )
-
-    async def _at(self, owner: ItemOwner, places: Collection[Place]) -> dict[Place, Item]:
-        return await self._items.items_at(owner, places)
 
     def choose(self, cards: Cards, query: str, budget: int, count: CountText) -> KnownBlocks:
         """The blocks that fit into ``budget`` tokens and each kind's ``max_tokens``; pure, fast."""
@@ -221,6 +218,9 @@ def within_budget(
             yield score, one
 
 
+PartT = TypeVar("PartT")
+
+
 class Fitted(NamedTuple):
     """The first ``parts`` parts as text, and the tokens of a block of them."""
 
@@ -230,11 +230,15 @@ class Fitted(NamedTuple):
 
 
 def fit_block(
-    kind: str, note: str, parts: Sequence[str], joint: str, budget: TokenBudget
+    kind: str,
+    note: str,
+    parts: Sequence[PartT],
+    render: Callable[[Sequence[PartT]], str],
+    budget: TokenBudget,
 ) -> Fitted | None:
     """As many of the first parts as fit into a block; None if none does."""
     while parts:
-        lines = joint.join(parts)
+        lines = render(parts)
         tokens = budget.count(render_block(kind, note, lines))
         if tokens <= budget.tokens:
             return Fitted(len(parts), lines, tokens)
@@ -244,7 +248,7 @@ def fit_block(
 
 def whole_block(kind: str, note: str, lines: Sequence[str], budget: TokenBudget) -> Block | None:
     """A block of the first lines that fit, with itself as its only source; None if none does."""
-    found = fit_block(kind, note, lines, "\n", budget)
+    found = fit_block(kind, note, lines, "\n".join, budget)
     if found is None:
         return None
     source = Recalled(kind=kind, message="", session="", seq=0, tokens=found.tokens)

@@ -10,13 +10,14 @@ import re
 from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Sequence
 from contextlib import AsyncExitStack, aclosing
 from heapq import heappop, heappush
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
 from proxy.learning.batch import (
     Batch,
+    History,
     LearningContext,
     ReadMark,
     SessionRange,
@@ -24,9 +25,9 @@ from proxy.learning.batch import (
     read_mark_from,
 )
 from proxy.learning.evidence import DeletedSources, UserMessage
-from proxy.memory.archive import Message, Page, Session
+from proxy.memory.archive import Message
 from proxy.memory.items import Item, Items
-from proxy.memory.model import Ask, SessionKey, Snapshot, State
+from proxy.memory.model import SessionKey, State
 from proxy.recall.lexicon.loader import COMMON, alternation, lazy_pattern
 from proxy.recall.own_words import Span, pasted_spans
 from proxy.recall.query.dates import date_of, days_of_lines, utc_offset
@@ -127,22 +128,6 @@ class Piece(NamedTuple):
     mark_after: ReadMark
 
 
-class BatchHistory(Protocol):
-    """What is read.  Implemented by every store; all methods raise StoreError."""
-
-    async def session(self, key: SessionKey) -> Session | None: ...
-
-    async def load(self, key: SessionKey, ask: Ask) -> Snapshot: ...
-
-    async def messages(
-        self, key: SessionKey, states: Collection[State], after: int, limit: int
-    ) -> Page[Message]: ...
-
-    async def sessions(
-        self, tenant: str, user: str | None, after: str | None, limit: int
-    ) -> Page[Session]: ...
-
-
 class Unread(msgspec.Struct, frozen=True):
     """A session with messages after a ``mark`` of this ``version``; the first of them was sent at
     ``first`` (Unix seconds)."""
@@ -174,7 +159,7 @@ class Reader(msgspec.Struct, frozen=True):
     ``text_of`` gives the text of a message's JSON, without media; ``count`` the tokens of a text.
     """
 
-    history: BatchHistory
+    history: History
     text_of: Callable[[bytes], str]
     count: Callable[[str], int]
 
@@ -248,7 +233,7 @@ class Reader(msgspec.Struct, frozen=True):
             name = range_.key.session
             read = [each for each in batch.messages if each.session == name]
             texts: dict[str, str] = {}
-            if await self._is_there(range_):
+            if await self._still_exists(range_):
                 texts = await self._texts(range_.key, read)
             else:
                 sessions.add(name)
@@ -256,7 +241,7 @@ class Reader(msgspec.Struct, frozen=True):
             messages.update((name, each.id) for each in lost)
         return DeletedSources(frozenset(sessions), frozenset(messages)) if messages else None
 
-    async def _is_there(self, range_: SessionRange) -> bool:
+    async def _still_exists(self, range_: SessionRange) -> bool:
         session = await self.history.session(range_.key)
         return session is not None and session.created_at == range_.mark_after.began
 

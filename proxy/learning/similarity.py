@@ -45,13 +45,13 @@ class QueryTerms(NamedTuple):
     @classmethod
     def of(cls, question: Question) -> QueryTerms:
         """Without words that are only near in meaning: the texts are single lines."""
-        sought = [(word.terms, word.weight) for word in question.words if not word.is_expansion]
-        sought += [((day,), 1.0) for day in (*question.day_terms, *question.speaker_terms)]
+        parts = [(word.terms, word.weight) for word in question.words if not word.is_expansion]
+        parts += [((day,), 1.0) for day in (*question.day_terms, *question.speaker_terms)]
         places: dict[bytes, list[int]] = {}
-        for place, (terms, _) in enumerate(sought):
+        for place, (terms, _) in enumerate(parts):
             for term in terms:
                 places.setdefault(term[:TERM_BYTES], []).append(place)
-        return cls(tuple([weight for _, weight in sought]), places)
+        return cls(tuple([weight for _, weight in parts]), places)
 
 
 class QueryText:
@@ -66,7 +66,7 @@ class QueryText:
         return read_question(self._text, (), self._now, self._zone)
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         return self._question.is_empty
 
     @cached_property

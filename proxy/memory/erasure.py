@@ -63,7 +63,7 @@ class Erasures(Protocol):
         """
         ...
 
-    async def erased(self, subjects: Sequence[Subject], began: float) -> bool:
+    async def is_erased(self, subjects: Sequence[Subject], began: float) -> bool:
         """Whether a write that began then would be refused because of a mark of these subjects."""
         ...
 

@@ -404,3 +404,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     asked: int = 1
     attempts: int = 0
     lease: str = ""
+
+    @property
+    def key(self) -> SessionKey:
+        return SessionKey(self.tenant, self.session)

@@ -8,7 +8,7 @@ summary covers.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from typing import Protocol, TypeVar
@@ -17,8 +17,8 @@ import msgspec
 from msgspec.structs import replace
 
 from proxy.chat.message import ChatMessage
-from proxy.memory.archive import Message, Page
-from proxy.memory.model import Ask, Entry, Position, SessionKey, Snapshot, State, Summary
+from proxy.memory.archive import Archive
+from proxy.memory.model import Entry, Position, SessionKey, Snapshot, State, Summary
 from proxy.memory.prompt.compose import Prompt, Rules, compose
 from proxy.memory.reconciliation.branch_answers import (
     DoubtfulAnswer,
@@ -69,14 +69,8 @@ class Planned(msgspec.Struct, frozen=True, gc=False):
     messages: Sequence[ChatMessage]
 
 
-class PlanningStore(Memory, Summaries, Protocol):
+class PlanningStore(Memory, Archive, Summaries, Protocol):
     """The part of a store that planning needs."""
-
-    async def messages(
-        self, key: SessionKey, states: Collection[State], after: int, limit: int
-    ) -> Page[Message]:
-        """See Archive."""
-        ...
 
 
 class Planner(msgspec.Struct, frozen=True):
@@ -187,7 +181,3 @@ def is_sufficient(snapshot: Snapshot, m: Sequence[ChatMessage], intent: Intent) 
         return snapshot.summary is None
     answers = answered_from_before(m)
     return not answers or answers <= open_calls(snapshot.log).keys()
-
-
-def with_whole_log(ask: Ask) -> Ask:
-    return replace(ask, whole=True)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import add
 from typing import NamedTuple, Protocol
 
 import msgspec
+from msgspec.structs import astuple
 
 KEPT_DAYS = 400
 """Days for which a day's usage is stored at least, and the most days of one report."""
@@ -28,13 +30,8 @@ class UsageTotals(msgspec.Struct, frozen=True, kw_only=True):
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: UsageTotals) -> UsageTotals:
-        return UsageTotals(
-            calls=self.calls + other.calls,
-            failed=self.failed + other.failed,
-            input_tokens=self.input_tokens + other.input_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            micro_usd=self.micro_usd + other.micro_usd,
-        )
+        sums = map(add, astuple(self), astuple(other))
+        return UsageTotals(**dict(zip(self.__struct_fields__, sums, strict=True)))
 
 
 class UsageKey(NamedTuple):

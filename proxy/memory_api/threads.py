@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from proxy.memory.locks import Locks
+from proxy.process.threads import thread_pool
 
 T = TypeVar("T")
 
@@ -19,7 +19,7 @@ class Threads:
     """A pool whose threads start on first use; ``name`` is part of their names."""
 
     def __init__(self, name: str) -> None:
-        self._threads = ThreadPoolExecutor(THREADS, name)
+        self._threads = thread_pool(THREADS, name)
 
     async def run(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)

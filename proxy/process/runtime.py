@@ -12,6 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from proxy.process.threads import thread_pool
+
 SWITCH_SECONDS = 0.0005
 """For how long a thread that computes may keep others waiting.  Python's own 5 ms are paid many
 times over by whoever reads from SQLite while a long conversation is planned."""
@@ -62,8 +64,10 @@ class Region(NamedTuple):
 
 
 def prepare_threads() -> None:
-    """Shorten the time that a thread waits for another one that computes."""
+    """Shorten the time that a thread waits for another one that computes, and let the running
+    loop's pool have threads that do not interrupt it."""
     sys.setswitchinterval(SWITCH_SECONDS)
+    asyncio.get_running_loop().set_default_executor(thread_pool(None, "asyncio"))
 
 
 def return_large_memory() -> None:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from proxy.chat.jsontext import well_formed
 from proxy.memory.model import Card
 from proxy.settings.learned import SummarySettings
 
@@ -111,11 +112,6 @@ def pieces_of(line: TranscriptLine, most: int, count: Count) -> Iterator[str]:
         if not rest:
             return
         head = again
-
-
-def well_formed(text: str) -> str:
-    """Text that can be encoded: halves of a surrogate pair are joined, lone ones replaced."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _speaker(role: str, name: object) -> str:

@@ -189,7 +189,7 @@ class Summarizer:
             self._drafts.keep(*whose, summary)
 
     async def _load_view(self, work: Work, window: Window) -> _SessionView:
-        since, key = self._clock(), SessionKey(work.tenant, work.session)
+        since, key = self._clock(), work.key
         ask = Ask(profile=work.profile, whole=True, max_messages=0)  # no bodies but the window's
         return _SessionView(
             since, key, ask, after_eviction(await self._store.load(key, ask), window), ()

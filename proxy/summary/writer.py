@@ -17,11 +17,12 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from proxy.background.completion import Assignment, Completer, Denied, Refused, assignment
+from proxy.chat.jsontext import well_formed
 from proxy.memory.model import SessionKey
 from proxy.recall.lexicon.loader import alternation, any_of, lazy_pattern, patterns, phrase_pattern
 from proxy.settings.learned import SummarySettings
 from proxy.summary.attempts import Unfinished, WrittenSummary
-from proxy.summary.lines import NO_SUMMARY, VARIABLE, Count, fill, place_to_cut, well_formed
+from proxy.summary.lines import NO_SUMMARY, VARIABLE, Count, fill, place_to_cut
 
 Fault = Literal["empty", "echo", "role_lines", "chatty", "too_long"]
 

@@ -1,12 +1,19 @@
 from __future__ import annotations
 
 import json
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from itertools import repeat
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.chat import jsontext
+from proxy.process.runtime import prepare_threads
 
 HALF = rb"\ud83d"
 
@@ -185,3 +192,63 @@ def test_what_upstreams_write_that_is_no_json_is_read_as_json(raw: bytes, read: 
 def test_what_is_no_object_even_so_is_not_read(raw: bytes) -> None:
     with pytest.raises(ValueError):
         jsontext.read_leniently(jsontext.decode_shallow, raw)
+
+
+class Item(msgspec.Struct):
+    text: bytes
+    number: int = 0
+
+
+class Several(msgspec.Struct):
+    items: tuple[Item, ...] = ()
+    meta: str = msgspec.field(name="about", default="")
+
+
+def test_a_struct_is_written_and_read_item_by_item_as_in_one_piece() -> None:
+    for what in (Several(), Several(tuple(map(Item, (b"a", b"")))), Several((), "[{")):
+        raw = msgspec.json.encode(what)
+        assert msgspec.json.decode(jsontext.encode_by_item(what, "items")) == json.loads(raw)
+        assert jsontext.decode_by_item(raw, Several, "items", Item) == what
+    assert jsontext.decode_by_item(b'{"more":1}', Several, "items", Item) == Several()
+    for damaged in (b"[]", b'{"items":1}', b'{"items":[{}]}', b'{"items":[', rb'"\ud83d'):
+        with pytest.raises(msgspec.DecodeError):
+            jsontext.decode_by_item(damaged, Several, "items", Item)
+
+
+@pytest.mark.usefixtures("_served")
+def test_other_threads_run_while_many_items_are_written_or_read() -> None:
+    many = Several(tuple(map(Item, repeat(b"x" * 100, 30_000))))
+    raw = msgspec.json.encode(many)
+    for work in (
+        lambda: jsontext.encode_by_item(many, "items"),
+        lambda: jsontext.decode_by_item(raw, Several, "items", Item),
+    ):
+        assert any(others_run_amid(work) for _ in range(10))
+
+
+def others_run_amid(work: Callable[[], object]) -> bool:
+    """Whether another thread has run in each fifth of the time but the first and last."""
+    ran: list[float] = []
+    done = threading.Event()
+
+    def run() -> None:
+        while not done.wait(0.0001):
+            ran.append(time.perf_counter())
+
+    other = threading.Thread(target=run)
+    other.start()
+    began = time.perf_counter()
+    work()
+    fifth = (time.perf_counter() - began) / 5
+    done.set()
+    other.join()
+    return {1, 2, 3} <= {int((at - began) / fifth) for at in ran}
+
+
+@pytest.fixture
+def _served() -> Iterator[None]:
+    """Threads take turns as in a process that serves."""
+    before = sys.getswitchinterval()
+    prepare_threads()
+    yield
+    sys.setswitchinterval(before)

@@ -17,6 +17,7 @@ from proxy.gateway.recording.exchange_recorder import due_after_import
 from proxy.learning.job import LearningJob
 from proxy.learning.kinds import KINDS, LearningObserver
 from proxy.learning.learned import Learned
+from proxy.learning.profile.document import Schemas
 from proxy.learning.reading import Reader
 from proxy.memory.model import Work
 from proxy.settings import Settings
@@ -57,7 +58,8 @@ async def told(client: httpx.AsyncClient, settings: Settings, store: Backend) ->
     """Something was said, and learned from."""
     body = {"messages": talk("I went sailing again.", "How was it?"), "user": "kai"}
     assert (await client.post(f"{SESSIONS}/s/messages", json=body)).status_code == 200
-    learned = Learned.under(settings, store, typed_string_of, count, time.time, FIVE)
+    schemas = Schemas(settings.schemas)
+    learned = Learned(store, schemas, typed_string_of, count, settings.profile, time.time, FIVE)
     model = ScriptedModel(answers=[json.dumps(["sailing"])])
     job = LearningJob(
         Reader(store, typed_string_of, count),

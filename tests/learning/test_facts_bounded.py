@@ -63,7 +63,7 @@ async def test_what_is_learned_is_compared_with_what_is_known_in_a_thread(harnes
 
     model = FACTS.model(harness.model)
     harness.extractors = [
-        FactExtractor(model, harness.store, harness.fact_store, ids=id_of_new),
+        FactExtractor(model, harness.fact_store, ids=id_of_new),
     ]
     harness.model.rules = [HAS]
     await harness.say("I have a boat.")

@@ -17,13 +17,15 @@ from proxy.background.completion import (
     Refused,
 )
 from proxy.background.runner import LEASE
-from proxy.learning.batch import Batch, Model, ReadMark, mark_place
+from proxy.learning.batch import Batch, ReadMark, mark_place
 from proxy.learning.evidence import DeletedSources
+from proxy.learning.extract import KindModel
 from proxy.learning.job import RETRY_AFTER_CONFLICT, RETRY_WHILE_READ, person_key
 from proxy.memory.items import ItemOwner
 from proxy.memory.model import Due, SessionKey
 from proxy.memory.store import StoreError
 from proxy.settings import ProfileSettings
+from proxy.settings.learned import FactsSettings
 from tests.support.learning.harness import (
     BACKOFF,
     KAI,
@@ -47,21 +49,10 @@ class ScriptedExtractor:
         self.busy = 0
 
     @property
-    def model(self) -> Model:
-        return self
-
-    @property
-    def feature(self) -> str:
-        return self._feature
-
-    def wants(self, settings: ProfileSettings) -> bool:
-        return True
-
-    def message_budget(self, settings: ProfileSettings) -> int:
-        return self._size
-
-    def ready(self, tenant: str, settings: ProfileSettings) -> bool:
-        return self._harness.model.credential
+    def model(self) -> KindModel:
+        writer = FactsSettings.model_construct(max_input_tokens=self._size)
+        model = self._harness.model
+        return KindModel(model, self._feature, lambda profile: writer, lambda profile: True)
 
     async def learn(self, batch: Batch) -> bool:
         if self.refuses:
@@ -69,9 +60,7 @@ class ScriptedExtractor:
         if self.busy:
             self.busy -= 1
             return False
-        learned = await self._harness.store.change_items(
-            batch.owner, batch.mark_changes(self.feature)
-        )
+        learned = await batch.store(self._harness.store, self._feature)
         if learned:
             self.batches.append(batch)
         return learned

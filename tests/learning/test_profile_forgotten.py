@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from proxy.learning.evidence import Source
+from proxy.learning.evidence import Source, is_from
 from proxy.learning.profile.document import (
     MAX_VERSIONS,
     Document,
@@ -101,7 +101,7 @@ def learned(sayings: Iterable[Said]) -> list[Version]:
 
 
 def without(versions: Sequence[Version], session: str) -> list[Version]:
-    return replayed(versions, lambda each: each.is_from(session, None))
+    return replayed(versions, is_from(session))
 
 
 def last(versions: Sequence[Version]) -> Document:

@@ -20,7 +20,7 @@ from proxy.memory.recording.availability import (
     PAUSE_SECONDS,
     SESSION_PAUSES,
     FailingSessions,
-    hashed,
+    session_hash,
 )
 from proxy.memory.recording.recorder import LARGE_COMMIT
 from proxy.memory.recording.replay import SESSIONS_AT_ONCE
@@ -162,7 +162,7 @@ async def test_whatever_a_load_raises_is_a_failure_of_that_session_s_memory(
         await bench.prepare(key=private)
     assert not bench.recorder.is_spooling(OTHER)
     (record,) = [r for r in caplog.records if r.levelno >= logging.WARNING]
-    assert hashed(private) in record.getMessage()
+    assert session_hash(private) in record.getMessage()
     assert private.session not in record.getMessage()
     assert record.exc_info is not None and record.exc_info[1] is error
 
@@ -265,7 +265,7 @@ async def test_a_session_of_which_a_part_is_gone_goes_on_and_is_told_of_once(
     for _ in range(3):
         assert (await bench.prepare()).snapshot.lost == 3
     told = [r.getMessage() for r in caplog.records if "gone" in r.getMessage()]
-    assert len(told) == 1 and hashed(KEY) in told[0]
+    assert len(told) == 1 and session_hash(KEY) in told[0]
     assert bench.recorder.failing_sessions == 1
 
 

@@ -224,6 +224,22 @@ async def test_the_next_request_sees_what_is_spooled(bench: Workbench) -> None:
     assert (await bench.prepare(key=OTHER)).snapshot.log == ()
 
 
+async def test_of_attempts_with_one_key_that_are_spooled_the_last_is_seen(
+    bench: Workbench,
+) -> None:
+    for id, reply in (("x1", "no"), ("x2", "yes")):
+        again = deferred(id, said("first"), reply=reply, idempotency_key="again")
+        await bench.recorder.defer(KEY, again)
+    bench.store.fail(DOWN, "commit")
+    for id in ("x3", "x4"):
+        await bench.recorder.record(KEY, chat(id, idempotency_key="other"))
+    seen = [e.card.exchange for e in (await bench.prepare()).snapshot.log]
+    bench.store.recover()
+    await bench.recorder.replay()
+    assert seen == [e.card.exchange for e in (await bench.prepare()).snapshot.log]
+    assert seen == ["x2", "x2", "x4", "x4"]
+
+
 async def test_an_entry_replayed_while_a_request_loads_is_seen(bench: Workbench) -> None:
     await bench.recorder.defer(KEY, deferred("x1", said("first")))
     bench.store.after_load = bench.recorder.replay

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from msgspec.structs import replace
 
 from proxy.memory.erasure import Subject
 from proxy.memory.model import Amendment, Commit, Outcome, SessionKey, SessionVersion
-from proxy.memory.recording.spool import Spool, SpoolError
+from proxy.memory.planner import Planner
+from proxy.memory.recording.spool import Kind, Spool, SpoolError
 from proxy.memory.store import StoreError
 from tests.support.store.commits import chat, exchange
 from tests.support.store.recording import (
@@ -108,6 +110,25 @@ async def test_what_has_waited_is_settled_with_what_was_answered_meanwhile(
 
 def following(id: str, follows: str, at: float = 1000.0, **fields: Any) -> Commit:
     return replace(chat(id, at, **fields), exchange=exchange(id, at, follows=follows))
+
+
+@pytest.mark.parametrize("kind", ["commit", "deferred", "amendment", "more"])
+async def test_a_large_entry_is_read_in_a_thread(bench: Workbench, kind: Kind) -> None:
+    with CountingThreads() as threads:
+        planner = Planner(bench.store, threads)
+        recorder = recorder_over(bench.store, bench.spool, planner)
+        bench.spool.put(KEY, "x1", kind, b"{" * 1_000_000)
+        await recorder.replay()
+        assert threads.used == 1
+    assert bench.spool.depth() == (0, 1)
+
+
+class CountingThreads(ThreadPoolExecutor):
+    used = 0
+
+    def submit(self, *work: Any, **named: Any) -> Any:
+        self.used += 1
+        return super().submit(*work, **named)
 
 
 async def test_an_exchange_of_another_user_is_quarantined(bench: Workbench) -> None:

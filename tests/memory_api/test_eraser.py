@@ -582,6 +582,27 @@ async def test_an_erasure_of_a_session_that_was_cut_off_is_ended_by_who_repeats_
     assert not found_in_files(tmp_path, "the secret")
 
 
+async def test_behind_a_repeated_erasure_of_a_session_what_is_said_is_recorded(
+    store: Backend, eraser: Eraser, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MAX_LOWERED", 0)  # as far as a kill can be had here
+    await store.commit(key("a"), chat("x1"))
+    delete = store.delete
+
+    async def fails(asked: SessionKey) -> bool:
+        await delete(asked)
+        raise asyncio.CancelledError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "delete", fails)
+        with pytest.raises(asyncio.CancelledError):
+            await eraser.session(key("a"))
+    assert await store.commit(key("a"), chat("x2", NOW + 1)) == "erased"
+    assert await eraser.session(key("a")) is None
+    assert await store.commit(key("a"), chat("x3", NOW)) == "erased"
+    assert await store.commit(key("a"), chat("x4", NOW + 1)) == "recorded"
+
+
 async def test_a_session_that_begins_while_one_of_its_name_is_looked_for_is_erased(
     store: Backend, eraser: Eraser, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import threading
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -123,6 +124,20 @@ async def test_a_store_that_hangs_is_waited_for_briefly(
             response = await client.get("/readyz")
     assert response.status_code == 503
     assert response.json()["store"]["error"] == "the store did not answer in time"
+
+
+async def test_a_process_that_was_held_up_does_not_take_its_own_time_for_the_stores(
+    store: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def ping(_: object) -> None:
+        asyncio.get_running_loop().call_soon(time.sleep, 1.0)
+        await asyncio.sleep(0.01)
+
+    monkeypatch.setattr(type(store), "ping", ping)
+    settings = Settings.model_validate({"store": {"timeout": 0.5}})
+    async with open_site(settings, store, tmp_path) as site, site.client() as client:
+        response = await client.get("/readyz")
+    assert (response.status_code, response.json()["status"]) == (200, "ok")
 
 
 async def test_a_spool_that_cannot_be_written_is_not_ready(store: Backend, tmp_path: Path) -> None:

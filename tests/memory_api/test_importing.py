@@ -260,7 +260,7 @@ async def test_an_import_does_not_bring_back_who_is_erased_while_it_is_under_way
     ]
     assert [session["id"] for session in await sessions(client)] == ["other"]
     assert await facts(client) == set()
-    assert await store.erased([Subject(TENANT, "kai")], time.time() - 60)
+    assert await store.is_erased([Subject(TENANT, "kai")], time.time() - 60)
 
     answer = await imported(client, export)
     assert (answer["sessions"], answer["warnings"]) == (2, [])

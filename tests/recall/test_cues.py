@@ -27,6 +27,7 @@ from proxy.recall.query.dates import tells_time
 from proxy.recall.query.words import CUES, TokenizedText
 from proxy.recall.standing.standing import _instructions_in, find_instructions
 from proxy.recall.standing.wording import WORDINGS
+from proxy.recall.text_cache import clear_text_caches
 from tests.recall.test_standing import INSTRUCTIONS, LEANINGS, PREFERENCES, WITHDRAWALS
 from tests.recall.test_standing_nothing import NOTHING
 
@@ -146,7 +147,7 @@ def test_words_that_were_looked_at_can_be_forgotten() -> None:
     asked = Cues([Cue("now")])
     asked.possible(["now"])
     assert asked._cached_cues_of.cache_info().currsize == 1
-    asked.clear_cache()
+    clear_text_caches()
     assert asked._cached_cues_of.cache_info().currsize == 0
 
 

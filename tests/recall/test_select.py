@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.memory_api.erasure.caches import forget_texts
 from proxy.recall.query.question import read_question
 from proxy.recall.ranking import select
 from proxy.recall.ranking.excerpts import GAP, Excerpter
@@ -25,6 +24,7 @@ from proxy.recall.ranking.select import (
     choose,
     is_relevant,
 )
+from proxy.recall.text_cache import clear_text_caches
 from tests.support.store.remembering import NOW, Person, Said, person
 
 WORDS = st.sampled_from(["apple", "bread", "cedar", "delta", "ember", "frost"])
@@ -374,15 +374,8 @@ def test_a_question_comes_along_only_where_it_fits() -> None:
     assert [each.number for each in got] == [2]
 
 
-def test_words_of_what_is_erased_are_not_kept() -> None:
-    select._words_of("the greyhound sleeps on the sofa")
-    assert select._cached_words.cache_info().currsize
-    forget_texts("tenant")
-    assert not select._cached_words.cache_info().currsize
-
-
 def test_only_short_texts_are_kept() -> None:
-    forget_texts("tenant")
+    clear_text_caches()
     long = "word " * select.MAX_CACHED_CHARACTERS
     assert select._words_of(long) == {"word"}
     assert not select._cached_words.cache_info().currsize

@@ -181,15 +181,15 @@ async def test_one_may_ask_what_would_be_refused(
     store: Backend, key: SessionKey, session: Subject, kai: Subject
 ) -> None:
     eve = Subject(key.tenant, "eve")
-    assert not await store.erased([session, kai], 0.0)
+    assert not await store.is_erased([session, kai], 0.0)
     await store.mark([kai], 1000.0)
-    assert await store.erased([kai], 1000.0) and await store.erased([session, kai], 1000.0)
-    assert not await store.erased([session, kai], 1000.5)
-    assert not await store.erased([session, eve], 0.0)
+    assert await store.is_erased([kai], 1000.0) and await store.is_erased([session, kai], 1000.0)
+    assert not await store.is_erased([session, kai], 1000.5)
+    assert not await store.is_erased([session, eve], 0.0)
     await store.mark([session], 1010.0)
-    assert await store.erased([session, kai], 1005.0)
+    assert await store.is_erased([session, kai], 1005.0)
     await store.unmark(session)
-    assert not await store.erased([session, kai], 1005.0)
+    assert not await store.is_erased([session, kai], 1005.0)
 
 
 async def test_after_an_import_everything_may_be_written_again(
@@ -217,7 +217,7 @@ async def test_an_import_lifts_no_mark_that_was_set_after_it_began(
     for subject in (session, kai):
         await store.mark([subject], 1000.0)
         await store.unmark(subject, began)
-        assert await store.erased([subject], 900.0) == (began <= 1000.0)
+        assert await store.is_erased([subject], 900.0) == (began <= 1000.0)
         await store.unmark(subject, began)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +16,7 @@ from proxy.stores.address import read_address
 from proxy.stores.redis.connection import connect
 from proxy.stores.redis.read import PIECE, TRIES
 from proxy.stores.redis.store import RedisStore
+from proxy.stores.redis.wire import MANY_ARGUMENTS, encode, encode_in_pieces
 from tests.support.processes import redis as servers
 from tests.support.processes.redis import Server
 from tests.support.store.commits import chat, draft, record
@@ -198,3 +200,20 @@ async def test_no_script_reads_or_writes_more_keys_at_once_than_a_piece_has(
 
     assert await calls(PIECE) == 1
     assert await calls(3 * PIECE) == 4
+
+
+@pytest.mark.parametrize(("many", "threads"), [(100, 0), (3 * MANY_ARGUMENTS + 7, 1)])
+async def test_a_command_of_many_arguments_is_encoded_in_pieces_in_a_thread(
+    store: RedisStore, monkeypatch: pytest.MonkeyPatch, many: int, threads: int
+) -> None:
+    used, in_thread = list[object](), asyncio.to_thread
+
+    async def counting(work: Callable[..., Any], *arguments: Any) -> Any:
+        used.append(work)
+        return await in_thread(work, *arguments)
+
+    monkeypatch.setattr(asyncio, "to_thread", counting)
+    command = ("RPUSH", b"list", *range(many), b"", "é", 0.5)
+    assert encode_in_pieces([command, ("PING",)]) == encode([command, ("PING",)])
+    assert await store._link.run(b"list", command, ("LLEN", b"list")) == [many + 3] * 2
+    assert len(used) == threads

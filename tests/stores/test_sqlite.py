@@ -7,9 +7,11 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -20,7 +22,7 @@ import pytest
 from proxy.memory.model import IDEMPOTENCY_SECONDS, Ask, Due, SessionKey
 from proxy.memory.store import StoreError, StoreFull, StoreInUse, StoreTimeout
 from proxy.stores.sqlite import file as sqlite_file
-from proxy.stores.sqlite import schema
+from proxy.stores.sqlite import schema, worker
 from proxy.stores.sqlite.rows import ROWS
 from proxy.stores.sqlite.schema import (
     MIGRATIONS,
@@ -409,6 +411,29 @@ async def test_what_nobody_waits_for_any_more_is_not_read_to_its_end(
             with suppress(StoreTimeout):
                 await store._list(lambda connection: None)
     assert ended == ["interrupted"]
+    await store.close()
+
+
+async def test_a_read_that_is_left_holds_no_old_state_for_those_after_it(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "STEPS", 1)  # else one of thousands is interrupted as it ends
+    store = SQLiteStore(path, timeout=PATIENCE)
+    await store.open()
+    begun, left, loop = asyncio.Event(), threading.Event(), asyncio.get_running_loop()
+
+    def slow(connection: sqlite3.Connection) -> None:
+        connection.execute("SELECT count(*) FROM sessions").fetchone()
+        loop.call_soon_threadsafe(begun.set)
+        left.wait(PATIENCE)
+
+    reading = asyncio.ensure_future(store._list(partial(worker.consistent_read, work=slow)))
+    await begun.wait()
+    reading.cancel()
+    await asyncio.wait({reading})
+    left.set()
+    await store.commit(KEY, chat("said later"))
+    assert await store.session(KEY) is not None
     await store.close()
 
 

@@ -222,6 +222,27 @@ async def test_of_many_commits_at_once_the_last_one_looks(
     assert not store._latest_writes
 
 
+async def test_a_look_that_undoes_the_write_fails_it_and_nobody_else_writes_halves(
+    store: SQLiteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a full disk, where what is written is moved out of the way of what is read."""
+
+    def full(connection: sqlite3.Connection, *arguments: object) -> None:
+        connection.execute("ROLLBACK")
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(sqlite_read, "load_from_cache", full)
+    go_on = threading.Event()
+    held = asyncio.create_task(store._write_large(lambda connection: go_on.wait(PATIENCE)))
+    commits = [asyncio.create_task(store.commit(key, chat("x4"))) for key in (KEY, ANOTHER)]
+    await asyncio.sleep(0)  # both are in the queue, and so share a transaction
+    go_on.set()
+    await held
+    outcomes = await asyncio.gather(*commits, return_exceptions=True)
+    assert await store.session(ANOTHER) is None
+    assert [str(each) for each in outcomes] == ["SQLite: database or disk is full"] * 2
+
+
 async def test_a_file_without_a_log_is_read_each_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

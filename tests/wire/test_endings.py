@@ -70,6 +70,25 @@ async def test_a_client_that_reads_when_it_has_sent_all_gets_its_answer(
     writer.close()
 
 
+async def test_a_client_that_ends_its_sending_side_has_left() -> None:
+    """Nobody can tell it from one that has closed all before something is sent: the upstream's work
+    would go on for those, the many."""
+    told = asyncio.Event()
+
+    async def wait(scope: Message, receive: Receive, send: Send) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        told.set()
+
+    async with serving(wait) as port, asyncio.timeout(PATIENCE):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n")
+        writer.write_eof()
+        await told.wait()
+        assert await reader.read() == b""
+        writer.close()
+
+
 async def test_a_client_that_waits_for_the_end_sees_it_at_once() -> None:
     async with serving(refuse) as port, asyncio.timeout(PATIENCE):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)

@@ -46,7 +46,7 @@ class Episode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     created_at: float = 0.0
     expires_at: float | None = None
 
-    def expired(self, now: float) -> bool:
+    def is_expired(self, now: float) -> bool:
         return self.expires_at is not None and self.expires_at <= now
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import msgspec
 
@@ -14,7 +14,7 @@ from proxy.learning.evidence import DeletedSources, UserMessage, find_evidence
 from proxy.learning.extract import KindModel, Unusable, find_json, retry_with_answer
 from proxy.learning.feedback import feedback_on
 from proxy.memory.history.reading import WHOLE_LOG
-from proxy.memory.items import ItemOwner, Items
+from proxy.memory.items import ItemOwner
 from proxy.memory.model import Entry, SessionKey
 from proxy.recall.lexicon import loader
 
@@ -122,25 +122,20 @@ class EpisodeExtractor(msgspec.Struct, frozen=True):
     """See :class:`proxy.learning.batch.Extractor`.
 
     At most one request for a batch, and none if no message seems pleased.  Answers with feedback
-    are skipped.  ``count`` gives the tokens of a text, ``clock`` Unix seconds.
+    are skipped.
     """
 
     model: KindModel
-    items: Items
     episodes: EpisodeStore
     exchanges: Exchanges
-    count: Callable[[str], int]
-    clock: Callable[[], float]
 
     async def learn(self, batch: Batch) -> bool:
         stored = await self.episodes.load(batch.owner)
         pairs = await self._pairs(batch, stored)
         good = await self._good(batch, pairs) if pairs else []
         new = await self._episodes(good)
-        changes = batch.mark_changes(FEATURE)
-        if new:
-            changes += self.episodes.changes(batch.owner, stored, new, ())
-        return await self.items.change_items(batch.owner, changes, batch.since)
+        learned = self.episodes.changes(batch.owner, stored, new, ()) if new else ()
+        return await batch.store(self.episodes.items, FEATURE, learned)
 
     async def take_back(self, owner: ItemOwner, gone: DeletedSources) -> None:
         """Episodes of deleted sessions are deleted."""
@@ -166,7 +161,9 @@ class EpisodeExtractor(msgspec.Struct, frozen=True):
         log = (await self.exchanges.history.load(key, WHOLE_LOG)).log
         found = list(previous_turns(pleased, log))[-MAX_PAIRS:]
         answers = [answer for _, _, answer in found]
-        judged = await feedback_on(self.items, owner.tenant, owner.user, key.session, answers)
+        judged = await feedback_on(
+            self.episodes.items, owner.tenant, owner.user, key.session, answers
+        )
         texts = await self.exchanges.texts(key, [question for _, question, _ in found])
         return [
             Pair(key, texts[question], answer, said)
@@ -194,6 +191,6 @@ class EpisodeExtractor(msgspec.Struct, frozen=True):
             session = await self.exchanges.history.session(pair.key)
             exchange = await self.exchanges.answered_question(pair.key, pair.answer)
             if exchange is not None and session is not None:
-                now, ttl = self.clock(), session.details.ttl
-                found.append(make_episode(exchange, "learned", self.count, now, ttl))
+                now, ttl = self.episodes.clock(), session.details.ttl
+                found.append(make_episode(exchange, "learned", self.episodes.count, now, ttl))
         return found

@@ -48,15 +48,15 @@ def choose(
 ) -> Block | None:
     """Up to ``most`` episodes (a setting) that fit and score at least ``min_score``, best first."""
     chosen = profile.episodes
-    entries = [x for x in _cards.decode(card).entries if not x.episode.expired(budget.now)]
-    if not entries or query.empty:
+    entries = [x for x in _cards.decode(card).entries if not x.episode.is_expired(budget.now)]
+    if not entries or query.is_empty:
         return None
     scores = TermLists.of(entry.terms for entry in entries).scores(query)
     found = [pair for pair in zip(scores, entries, strict=True) if pair[0] >= chosen.min_score]
     found.sort(key=lambda pair: pair[0], reverse=True)
     fitting = list(within_budget(found, budget.tokens - FRAME_TOKENS))[: chosen.most]
     written = [render_example(entry.episode) for _, entry in fitting]
-    block = fit_block(FEATURE, NOTE, written, "\n\n", budget)
+    block = fit_block(FEATURE, NOTE, written, "\n\n".join, budget)
     if block is None:
         return None
     sources = tuple(map(_source, fitting[: block.parts]))
@@ -125,10 +125,10 @@ class EpisodeStore(Collection):
         async def step() -> tuple[list[Forgotten], Sequence[Change]]:
             stored = await self.load(owner)
             gone = [each for each in stored.episodes if any(map(is_gone, each.sources))]
-            told = [Forgotten(each.id, KIND, "deleted", each.question) for each in gone]
+            forgotten = [Forgotten(each.id, KIND, "deleted", each.question) for each in gone]
             if not gone or dry_run:
-                return told, ()
-            return told, self.changes(owner, stored, (), [each.id for each in gone])
+                return forgotten, ()
+            return forgotten, self.changes(owner, stored, (), [each.id for each in gone])
 
         return await self.update(owner, step)
 
@@ -145,7 +145,7 @@ class EpisodeStore(Collection):
         """The changes that add ``new`` episodes and delete those with the ids ``gone``, if the card
         is still ``stored``."""
         now, ids = self.clock(), {episode.id for episode in new} | set(gone)
-        left = [each for each in stored.episodes if each.id not in ids and not each.expired(now)]
+        left = [x for x in stored.episodes if x.id not in ids and not x.is_expired(now)]
         kept = sorted([*left, *new], key=lambda episode: episode.created_at)[-MAX_EPISODES:]
         there = {episode.id for episode in kept}
         lost = [episode.id for episode in stored.episodes if episode.id not in there]
@@ -158,7 +158,7 @@ class EpisodeStore(Collection):
     def _card_change(
         self, owner: ItemOwner, stored: StoredEpisodes, kept: Sequence[Episode]
     ) -> Change:
-        card = EpisodeCard(tuple(make_entry(episode, self._count) for episode in kept))
+        card = EpisodeCard(tuple(make_entry(episode, self.count) for episode in kept))
         return put_change(card_place(owner.user, FEATURE), card, stored.card_version)
 
 

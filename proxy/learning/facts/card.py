@@ -18,7 +18,7 @@ from proxy.learning.prompt_cards import (
     FRAME_TOKENS,
     Block,
     TokenBudget,
-    render_block,
+    fit_block,
     within_budget,
 )
 from proxy.learning.similarity import TERM_BYTES, QueryText, TermLists, pack_terms
@@ -73,12 +73,8 @@ class FactCard(msgspec.Struct, frozen=True):
         return found
 
 
-_decoder = msgspec.json.Decoder(FactCard)
-
-
-def read_card(value: bytes) -> FactCard:
-    """Raises msgspec.DecodeError."""
-    return _decoder.decode(value)
+read_card = msgspec.json.Decoder(FactCard).decode
+"""Decodes a card.  Raises msgspec.DecodeError."""
 
 
 def build_card(
@@ -120,13 +116,9 @@ def render_fact(fact: Fact) -> str:
     value if there is one."""
     whom = _subject(fact)
     named = whom.split(",")[0].lower() in fact.text.lower()
-    told = fact.text if named else f"{whom}: {fact.text}"
+    statement = fact.text if named else f"{whom}: {fact.text}"
     since = f" [later: {fact.later}]" if fact.later else ""
-    return f"- {told}{since} ({render_dates(fact)})"
-
-
-def render_lines(lines: Sequence[FactLine], zone: tzinfo | None) -> str:
-    return "\n".join(line.render(zone) for line in lines)
+    return f"- {statement}{since} ({render_dates(fact)})"
 
 
 def _subject(fact: Fact) -> str:
@@ -160,17 +152,19 @@ def _block(
     chosen: Sequence[Scored], order: Sequence[FactLine], budget: TokenBudget, zone: tzinfo | None
 ) -> Block | None:
     """The block of as many of ``chosen``, best first, as fit; its lines are in ``order``."""
-    left = list(chosen)
-    while left:
-        scores = {line.id: score for score, line in left}
-        lines = [line for line in order if line.id in scores]
-        text = render_lines(lines, zone)
-        tokens = budget.count(render_block(FACTS, NOTE, text))
-        if tokens <= budget.tokens:
-            sources = tuple(_source(line, scores[line.id]) for line in lines)
-            return Block(FACTS, NOTE, text, tokens, sources)
-        left = left[: len(left) * budget.tokens // (tokens + 1)]
-    return None
+
+    def ordered(scored: Sequence[Scored]) -> list[Scored]:
+        scores = {line.id: score for score, line in scored}
+        return [(scores[line.id], line) for line in order if line.id in scores]
+
+    def render(scored: Sequence[Scored]) -> str:
+        return "\n".join(line.render(zone) for _, line in ordered(scored))
+
+    block = fit_block(FACTS, NOTE, chosen, render, budget)
+    if block is None:
+        return None
+    sources = tuple(_source(line, score) for score, line in ordered(chosen[: block.parts]))
+    return Block(FACTS, NOTE, block.lines, block.tokens, sources)
 
 
 def _source(line: FactLine, score: float) -> Recalled:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 from typing import NamedTuple
 
 from proxy.recall.query.dates import DAY, MONTHS, TimeMentions, time_mentions
+from proxy.recall.text_cache import text_cache
 
 EARLIEST, LATEST = 1850, 2200
 """The years that a fact may name."""
@@ -36,7 +36,7 @@ class Times(NamedTuple):
     spoken: TimeMentions
 
 
-@lru_cache(maxsize=32)
+@text_cache(32)
 def times_in(text: str) -> Times:
     """Cached, since many facts may come from one message."""
     words = (MONTHS.get(word) for word in _WORD.findall(text.lower()))
@@ -46,11 +46,6 @@ def times_in(text: str) -> Times:
         frozenset(map(int, _SHORT_YEAR.findall(text))),
         time_mentions(text),
     )
-
-
-def clear_cache() -> None:
-    """Clear the cache of texts."""
-    times_in.cache_clear()
 
 
 def parse_day(text: str) -> float | None:

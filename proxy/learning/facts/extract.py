@@ -24,7 +24,7 @@ from proxy.learning.facts.rules import apply_claims
 from proxy.learning.facts.statements import describes_user, names_family
 from proxy.learning.facts.store import FactStore, StoredFacts
 from proxy.learning.similarity import QueryText
-from proxy.memory.items import ItemOwner, Items
+from proxy.memory.items import ItemOwner
 
 NO_JSON = "the answer about facts is not the JSON that was asked for"
 
@@ -45,15 +45,13 @@ class FactExtractor(msgspec.Struct, frozen=True):
     """
 
     model: KindModel
-    items: Items
     facts: FactStore
     on_nothing_found: Callable[[], None] = lambda: None
     ids: Callable[[], str] = new_id
 
     async def learn(self, batch: Batch) -> bool:
         if not batch.has_own_words:
-            read = batch.mark_changes(FACTS)
-            return await self.items.change_items(batch.owner, read, batch.since)
+            return await batch.store(self.facts.items, FACTS)
         stored = await self.facts.load(batch.owner)
         now = self.facts.clock()
         shown = await asyncio.to_thread(_facts_for_prompt, stored, batch, now)
@@ -74,10 +72,10 @@ class FactExtractor(msgspec.Struct, frozen=True):
             facts = await asyncio.to_thread(
                 apply_claims, stored.facts, found, settings, self.ids, now
             )
-            read = batch.mark_changes(FACTS)
-            if await self.facts.save(batch.owner, stored, facts, read, batch.since):
+            changes = self.facts.changes(batch.owner, stored, facts)
+            if await batch.store(self.facts.items, FACTS, changes):
                 return True
-            if not await batch.is_unread(self.items, FACTS):
+            if not await batch.is_unread(self.facts.items, FACTS):
                 return False
             stored = await self.facts.load(batch.owner)
         return False

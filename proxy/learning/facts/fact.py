@@ -84,12 +84,12 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     edited: bool = False
     metadata: Mapping[str, object] = {}
 
-    def expired(self, now: float) -> bool:
+    def is_expired(self, now: float) -> bool:
         return self.expires_at is not None and self.expires_at <= now
 
     def holds(self, now: float) -> bool:
         """Whether it is current and not expired."""
-        return self.state == "current" and not self.expired(now)
+        return self.state == "current" and not self.is_expired(now)
 
 
 Facts = dict[str, Fact]
@@ -206,7 +206,7 @@ def render_dates(fact: Fact, zone: tzinfo | None = None) -> str:
 
 def state_of(fact: Fact, now: float) -> str:
     """Its state in lists, where a current fact may be "expired"."""
-    return "expired" if fact.state == "current" and fact.expired(now) else fact.state
+    return "expired" if fact.state == "current" and fact.is_expired(now) else fact.state
 
 
 def fact_memory(item: Item, now: float) -> LearnedMemory:

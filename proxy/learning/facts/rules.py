@@ -187,8 +187,8 @@ class ClaimMerger(msgspec.Struct):
 def _changes_dates(claim: Claim, fact: Fact) -> bool:
     """Whether a claim that is no older has other dates of validity."""
     begins = fact.valid_from if fact.known_since else None
-    told = claim.valid_from not in (None, begins) or claim.until not in (None, fact.until)
-    return told and claim.source.at >= fact.last_confirmed
+    changed = claim.valid_from not in (None, begins) or claim.until not in (None, fact.until)
+    return changed and claim.source.at >= fact.last_confirmed
 
 
 def _with_dates_of(fact: Fact, before: Fact) -> Fact:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from math import ceil
 from typing import NamedTuple
 
@@ -37,6 +37,7 @@ from proxy.recall.query.words import (
     words,
 )
 from proxy.recall.standing.wording import REPORTED
+from proxy.recall.text_cache import text_cache
 
 SAME_SHARE = 0.8
 """The share of all their terms that two statements that say the same have in common."""
@@ -132,15 +133,10 @@ def shares_word(text: str, message: str) -> bool:
     return not ours or not ours.isdisjoint(_stems_of(message))
 
 
-@lru_cache(maxsize=32)
+@text_cache(32)
 def _stems_of(message: str) -> frozenset[str]:
     """Cached, since many texts may be checked against one message."""
     return frozenset(_stems(message))
-
-
-def clear_caches() -> None:
-    """Clear the caches of texts."""
-    _stems_of.cache_clear()
 
 
 def may_be_from(value: str, message: str, schema: str = "") -> bool:

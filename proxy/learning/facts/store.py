@@ -55,24 +55,8 @@ class FactStore(Collection):
     async def load(self, owner: ItemOwner) -> StoredFacts:
         """All facts.  The card is read first, so that any change meanwhile changes its version."""
         card, where = await self._card(owner), (PEOPLE, owner.user, FACTS)
-        found = all_items(self._items, owner, where, PAGE)
+        found = all_items(self.items, owner, where, PAGE)
         return StoredFacts({item.key: decode_item(item, Fact) async for item in found}, card)
-
-    async def save(
-        self,
-        owner: ItemOwner,
-        stored: StoredFacts,
-        facts: Mapping[str, Fact],
-        also: Sequence[Change],
-        since: float | None,
-    ) -> bool:
-        """Store ``facts`` in place of ``stored``, and make other changes with it; False if any fact
-        was changed since ``stored`` was loaded.
-
-        Their sources were read at ``since``: see Items.change_items.
-        """
-        changes = [*self._changes(owner, stored, facts), *also]
-        return await self._items.change_items(owner, changes, since)
 
     async def change(
         self,
@@ -94,7 +78,7 @@ class FactStore(Collection):
             facts = stored.facts
             # What is new is compared with thousands: no chat waits for that.
             made = await asyncio.to_thread(make, facts)
-            return made, self._changes(owner, stored, facts)
+            return made, self.changes(owner, stored, facts)
 
         return await self.update(owner, step, since)
 
@@ -105,7 +89,7 @@ class FactStore(Collection):
             stored = await self.load(owner)
             # Of thousands of facts what is current again is compared with each: no chat waits.
             after = await asyncio.to_thread(without_sources, stored.facts, is_gone)
-            changes = [] if dry_run else self._changes(owner, stored, after)
+            changes = [] if dry_run else self.changes(owner, stored, after)
             return list(_forgotten(stored.facts, after)), changes
 
         return await self.update(owner, step)
@@ -123,7 +107,7 @@ class FactStore(Collection):
             if item is None or id not in stored.by_id:
                 return False, ()
             check(item)
-            return True, self._changes(owner, stored, without_fact(stored.facts, id))
+            return True, self.changes(owner, stored, without_fact(stored.facts, id))
 
         return await self.update(owner, step)
 
@@ -135,7 +119,7 @@ class FactStore(Collection):
     async def _card(self, owner: ItemOwner) -> Stored[FactCard]:
         return await self.read(owner, card_place(owner.user, FACTS), FactCard())
 
-    def _changes(
+    def changes(
         self, owner: ItemOwner, stored: StoredFacts, facts: Mapping[str, Fact]
     ) -> list[Change]:
         """The changes that store ``facts`` in place of ``stored``; none if they are equal."""
@@ -154,7 +138,7 @@ class FactStore(Collection):
     def _card_change(
         self, owner: ItemOwner, stored: StoredFacts, facts: Mapping[str, Fact]
     ) -> Change:
-        card = build_card(facts.values(), stored.card.value, self._count, self.clock())
+        card = build_card(facts.values(), stored.card.value, self.count, self.clock())
         return put_change(card_place(owner.user, FACTS), card, stored.card.version)
 
 

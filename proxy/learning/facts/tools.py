@@ -129,11 +129,11 @@ def _state(text: str, about: str = USER) -> State:
 
 def _duplicate(facts: Facts, new: Fact) -> Fact | None:
     """A fact with the same text and subject, current or in the new one's state."""
-    wanted, states = _words(new), (new.state, "current")
+    wanted, states, now = _words(new), (new.state, "current"), new.last_confirmed
     same = (
         fact
         for fact in facts.values()
-        if fact.state in states and _words(fact) == wanted and not fact.expired(new.last_confirmed)
+        if fact.state in states and _words(fact) == wanted and not fact.is_expired(now)
     )
     return next(same, None)
 

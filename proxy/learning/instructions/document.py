@@ -118,7 +118,7 @@ class Reflection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tried: int = 0
     asked: bool = False
 
-    def due(self, after_feedback: int) -> bool:
+    def is_due(self, after_feedback: int) -> bool:
         return bool(self.waiting) and (self.asked or self.waiting - self.tried >= after_feedback)
 
 

@@ -21,7 +21,7 @@ from proxy.learning.instructions.document import (
 )
 from proxy.learning.instructions.pending import PendingFeedback
 from proxy.learning.instructions.store import InstructionStore, StoredInstructions
-from proxy.memory.items import Change, ItemOwner, Items
+from proxy.memory.items import Change, ItemOwner
 from proxy.memory.model import SessionKey
 
 PROMPT = """\
@@ -103,8 +103,8 @@ def parse_improved(answer: str) -> Improved | None:
     if not isinstance(found, dict):
         return None
     text, why = well_formed(found["instructions"]), found.get("why")
-    told = well_formed(why[:MAX_WHY]) if isinstance(why, str) else ""
-    return Improved(text.strip(), told)
+    reason = well_formed(why[:MAX_WHY]) if isinstance(why, str) else ""
+    return Improved(text.strip(), reason)
 
 
 def _is_improved(value: object) -> bool:
@@ -121,23 +121,19 @@ class InstructionsImprover(msgspec.Struct, frozen=True):
     """See :class:`proxy.learning.batch.Improver`.
 
     After an unusable answer the model is asked once more; then ``on_skipped`` is called, and the
-    next attempt waits for as much new feedback.  ``count`` gives the tokens of a text, ``clock``
-    Unix seconds.
+    next attempt waits for as much new feedback.
     """
 
     model: KindModel
-    items: Items
     instructions: InstructionStore
     pending: PendingFeedback
     exchanges: Exchanges
-    count: Callable[[str], int]
-    clock: Callable[[], float]
     on_skipped: Callable[[str], None] = msgspec.field(default=lambda feature: None)
 
     async def subject(self, context: LearningContext) -> str | None:
         chosen = context.settings.instructions
         waiting = await self.pending.reflection(ItemOwner(context.key.tenant), chosen.name)
-        return chosen.name if waiting.value.due(chosen.after_feedback) else None
+        return chosen.name if waiting.value.is_due(chosen.after_feedback) else None
 
     async def improve(self, context: LearningContext) -> bool:
         if await self.subject(context) is None:
@@ -162,7 +158,7 @@ class InstructionsImprover(msgspec.Struct, frozen=True):
         found: list[Remark] = []
         for each in pending[:MAX_REMARKS]:
             feedback = await feedback_on(
-                self.items, tenant, each.user, each.session, [each.message]
+                self.pending.items, tenant, each.user, each.session, [each.message]
             )
             key = SessionKey(tenant, each.session)
             exchange = (
@@ -176,9 +172,9 @@ class InstructionsImprover(msgspec.Struct, frozen=True):
         self, context: LearningContext, stored: StoredInstructions, remarks: Sequence[Remark]
     ) -> list[Remark]:
         chosen, taken = context.settings.instructions, list[Remark]()
-        budget = chosen.max_input_tokens - self.count(stored.value.text)
+        budget = chosen.max_input_tokens - self.instructions.count(stored.value.text)
         for remark in remarks:
-            budget -= self.count(render_remark(1, remark))
+            budget -= self.instructions.count(render_remark(1, remark))
             if taken and budget < 0:
                 break
             taken.append(remark)
@@ -209,7 +205,7 @@ class InstructionsImprover(msgspec.Struct, frozen=True):
             raise Unusable(NO_JSON, readable=False)
         if not improved.text:
             raise Unusable("the instructions are empty")
-        tokens = self.count(improved.text)
+        tokens = self.instructions.count(improved.text)
         if tokens > max_tokens:
             raise Unusable(
                 f"the instructions have {tokens} tokens and must not have more than {max_tokens}"
@@ -224,7 +220,7 @@ class InstructionsImprover(msgspec.Struct, frozen=True):
         remarks: Sequence[Remark],
     ) -> list[Change]:
         chosen, owner = context.settings.instructions, ItemOwner(context.key.tenant)
-        now, current = self.clock(), stored.value
+        now, current = self.instructions.clock(), stored.value
         texts = [text for remark in remarks for text in remark.user_texts]
         found = find_doubts(improved.text, current.text, texts)
         applied = chosen.auto_apply and not found

@@ -28,7 +28,7 @@ from proxy.learning.instructions.document import (
     reflection_place,
 )
 from proxy.learning.instructions.store import InstructionStore
-from proxy.memory.items import INSTRUCTIONS, Change, Item, ItemOwner, Items, namespace_pages
+from proxy.memory.items import INSTRUCTIONS, Change, Item, ItemOwner, namespace_pages
 from proxy.memory.model import SessionKey
 
 StoredReflection = Stored[Reflection]
@@ -46,7 +46,7 @@ class PendingFeedback(Collection):
     ) -> Sequence[tuple[Item, FeedbackSource]]:
         """All that is pending, the newest first."""
         where = namespace(application, PENDING)
-        page = await self._items.items(owner, where, None, MAX_PENDING)
+        page = await self.items.items(owner, where, None, MAX_PENDING)
         found = [
             (item, msgspec.json.decode(item.value, type=FeedbackSource)) for item in page.items
         ]
@@ -61,7 +61,7 @@ class PendingFeedback(Collection):
         counted = reflection_place(application)
 
         async def step() -> tuple[None, Sequence[Change]]:
-            found = await self._items.items_at(owner, [place, counted])
+            found = await self.items.items_at(owner, [place, counted])
             stored, old = _decode_reflection(found.get(counted)), found.get(place)
             if old is None and stored.value.waiting >= MAX_PENDING:
                 return None, ()
@@ -90,7 +90,7 @@ class PendingFeedback(Collection):
         """Note a failed attempt: the next one waits for as much new feedback.  False: not done."""
         stored = await self.reflection(owner, application)
         then = Reflection(waiting=stored.value.waiting, tried=stored.value.waiting)
-        return await self._items.change_items(owner, [_put_reflection(application, then, stored)])
+        return await self.items.change_items(owner, [_put_reflection(application, then, stored)])
 
     async def apply(
         self, owner: ItemOwner, application: str, pending: Sequence[Item], changes: Sequence[Change]
@@ -105,7 +105,7 @@ class PendingFeedback(Collection):
 
         async def step() -> tuple[bool, Sequence[Change]]:
             stored = await self.reflection(owner, application)
-            found = await self._items.items_at(owner, places)
+            found = await self.items.items_at(owner, places)
             now = {place: item.version for place, item in found.items()}
             read = [p for p in pending if now.get(p.place) == p.version]
             if found and len(found) < len(pending):
@@ -153,7 +153,6 @@ class FeedbackForgetter(msgspec.Struct, frozen=True):
     and Busy.
     """
 
-    items: Items
     pending: PendingFeedback
     instructions: InstructionStore
 
@@ -208,6 +207,6 @@ class FeedbackForgetter(msgspec.Struct, frozen=True):
         return proposals
 
     async def _applications(self, owner: ItemOwner) -> set[str]:
-        pages = namespace_pages(self.items, owner, (INSTRUCTIONS,))
+        pages = namespace_pages(self.pending.items, owner, (INSTRUCTIONS,))
         found = [name async for page in pages for _, *labels in page for name in labels[:1]]
         return set(found) - {UNOWNED_FEEDBACK}

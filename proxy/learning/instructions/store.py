@@ -135,9 +135,8 @@ class InstructionStore(Collection):
         return [put_change(places[0], proposal, 0), *map(delete_change, places[1:])]
 
     async def all_proposals(self, owner: ItemOwner, application: str) -> dict[Place, Proposal]:
-        """All proposals, by place."""
         where = namespace(application, PROPOSALS)
-        page = await self._items.items(owner, where, None, MAX_PROPOSALS)
+        page = await self.items.items(owner, where, None, MAX_PROPOSALS)
         return {item.place: msgspec.json.decode(item.value, type=Proposal) for item in page.items}
 
     async def drop_proposals(
@@ -147,7 +146,7 @@ class InstructionStore(Collection):
         made = await self.all_proposals(owner, application)
         gone = [place for place, each in made.items() if any(map(is_affected, each.sources))]
         if gone and not dry_run:
-            await self._items.change_items(owner, [*map(delete_change, gone)])
+            await self.items.change_items(owner, [*map(delete_change, gone)])
         return len(gone)
 
     async def _revise(

@@ -88,8 +88,8 @@ class Version(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def all_sources(self) -> tuple[Source, ...]:
         """The sources of the whole patch, each once."""
-        told = (each.source for each in self.said if each.operations)
-        return tuple(dict.fromkeys((*self.sources, *told)))
+        effective = (each.source for each in self.said if each.operations)
+        return tuple(dict.fromkeys((*self.sources, *effective)))
 
     @property
     def attributed_operations(self) -> Iterator[tuple[Operation, tuple[Source, ...]]]:
@@ -145,8 +145,8 @@ def apply_patch(document: Document, patch: Sequence[object]) -> Document:
         try:
             document = apply_operation(document, operation)
         except PatchError as error:
-            told = f"operation {number} ({_name(operation, 'op')}): {error.problem}"
-            raise PatchError(told, _name(operation, "path")) from None
+            problem = f"operation {number} ({_name(operation, 'op')}): {error.problem}"
+            raise PatchError(problem, _name(operation, "path")) from None
     return document
 
 

@@ -24,7 +24,7 @@ from proxy.learning.profile.proposal_check import KEYS, ReviewContext, accept_pr
 from proxy.learning.profile.statement import limit_idle
 from proxy.learning.profile.store import ProfileStore, StoredProfile
 from proxy.learning.profile.times import last_said_times
-from proxy.memory.items import Change, ItemOwner, Items
+from proxy.memory.items import Change, ItemOwner
 from proxy.recall.own_words import BLANK
 
 PROMPT = """\
@@ -84,27 +84,23 @@ class ProfileExtractor(msgspec.Struct, frozen=True):
     """See :class:`proxy.learning.batch.Extractor`.
 
     After an unusable answer the model is asked once more, with the problem; then nothing changes,
-    and ``on_skipped`` is called.  ``clock`` gives Unix seconds.
+    and ``on_skipped`` is called.
     """
 
     model: KindModel
-    items: Items
     profiles: ProfileStore
     schemas: Schemas
-    clock: Callable[[], float]
     on_skipped: Callable[[str], None] = msgspec.field(default=lambda feature: None)
 
     async def learn(self, batch: Batch) -> bool:
         if not batch.has_own_words:
-            return await self.items.change_items(
-                batch.owner, batch.mark_changes(FEATURE), batch.since
-            )
+            return await batch.store(self.profiles.items, FEATURE)
         stored, context = await self._load_context(batch)
         proposal = await self._request_proposal(batch, stored, context)
         for _ in range(ATTEMPTS):
             if await self._save(batch, stored, proposal, context):
                 return True
-            if not await batch.is_unread(self.items, FEATURE):
+            if not await batch.is_unread(self.profiles.items, FEATURE):
                 return False
             stored, context = await self._load_context(batch)
         return False
@@ -152,10 +148,8 @@ class ProfileExtractor(msgspec.Struct, frozen=True):
 
         Changes that do not fit the changed profile are left out.
         """
-        changes = batch.mark_changes(FEATURE)
-        if proposal is not None:
-            changes += await self._changes(batch.owner, stored, proposal, context)
-        return await self.items.change_items(batch.owner, changes, batch.since)
+        changes = await self._changes(batch.owner, stored, proposal, context) if proposal else ()
+        return await batch.store(self.profiles.items, FEATURE, changes)
 
     async def _changes(
         self, owner: ItemOwner, stored: StoredProfile, proposal: Proposal, context: ReviewContext
@@ -165,8 +159,8 @@ class ProfileExtractor(msgspec.Struct, frozen=True):
         except PatchError:
             return []
         first = bool(made.statements) and not stored.value.kept  # it must lie in some version
-        told = any(each.operations for each in made.statements)
-        if made.document == stored.value.document and not (told or first):
+        effective = any(each.operations for each in made.statements)
+        if made.document == stored.value.document and not (effective or first):
             return await self.profiles.add_idle_changes(owner, stored, made.statements)
         version = Version(
             version=stored.value.last + 1,
@@ -174,6 +168,6 @@ class ProfileExtractor(msgspec.Struct, frozen=True):
             patch=made.patch,
             sources=made.sources,
             said=limit_idle(made.statements),
-            created_at=self.clock(),
+            created_at=self.profiles.clock(),
         )
         return await self.profiles.changes(owner, stored, version)

@@ -116,15 +116,16 @@ def _with_sources(
     quoted = ((change, own.places(change.quote)) for change in changes)
     each_alone = ((one, places) for change, places in quoted for one in _split_values(change))
     for change, places in islice(each_alone, MAX_STATEMENTS):
-        told = [
+        supported = [
             place
             for place in places
             if _is_supported(change, messages[place].own_text, context.schema)
         ]
         found += (
-            (messages[place].at, place, change) for place in _best_sources(change, told, messages)
+            (messages[place].at, place, change)
+            for place in _best_sources(change, supported, messages)
         )
-        if not told:
+        if not supported:
             wrong = wrong or _unsupported(change.value if places else change.quote)
     found.sort(key=lambda each: each[:2])
     return [(change, source_of(messages[place])) for _, place, change in found], wrong
@@ -135,8 +136,8 @@ def _is_supported(change: ProfileChange, text: str, schema: Schema) -> bool:
     about the family.  Removals are not checked, nor is what is too long, which fails later."""
     value = " ".join(_texts(change.value))
     anything = change.way == "remove" or len(value) > MAX_PATCH_BYTES
-    told = may_be_from(value, text, schema.text or "") or may_name_family(value, text)
-    return anything or told
+    supported = may_be_from(value, text, schema.text or "") or may_name_family(value, text)
+    return anything or supported
 
 
 def _split_values(change: ProfileChange) -> Iterator[ProfileChange]:

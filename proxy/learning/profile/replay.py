@@ -104,15 +104,15 @@ class _Replay:
     ) -> Version:
         """The version, made from the document ``was``, with the statements that are not gone."""
         note_version(self._times, version, was)
-        document, patch, heard = version.document, [*version.patch], list[Statement]()
+        document, patch, applied = version.document, [*version.patch], list[Statement]()
         for each in said:
             if not self._gone(each.source):
                 made = _apply_or_idle(each, document, self._times)
                 note_statement(self._times, made.statement, was)
                 document = made.document
                 patch += made.patch
-                heard.append(made.statement)
-        return replace(version, document=document, patch=tuple(patch), said=tuple(heard))
+                applied.append(made.statement)
+        return replace(version, document=document, patch=tuple(patch), said=tuple(applied))
 
 
 def _apply_or_idle(
@@ -231,7 +231,7 @@ def _effect(operation: Operation) -> tuple[bool, str, bytes]:
 
 
 def _render_operation(operation: Operation) -> str:
-    told = f"{operation['op']} {operation['path']}"
+    rendered = f"{operation['op']} {operation['path']}"
     if "value" not in operation:
-        return told
-    return f"{told}: {msgspec.json.encode(operation['value']).decode()}"
+        return rendered
+    return f"{rendered}: {msgspec.json.encode(operation['value']).decode()}"

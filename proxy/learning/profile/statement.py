@@ -136,7 +136,6 @@ def without_effect(statements: Iterable[Statement]) -> Iterator[Statement]:
 
 
 def with_idle_statements(version: Version, more: Sequence[Statement]) -> Version:
-    """The version with more idle statements."""
     return replace(version, said=limit_idle((*version.said, *without_effect(more))))
 
 

@@ -59,7 +59,6 @@ _cards = msgspec.json.Decoder(ProfileCard)
 
 
 def build_card(document: Document, count: Callable[[str], int]) -> ProfileCard:
-    """The card of a document."""
     return ProfileCard(tuple(ProfileLine(line, count(line) + 1) for line in render_lines(document)))
 
 
@@ -133,7 +132,7 @@ class ProfileStore(Collection):
 
     async def _version_items(self, owner: ItemOwner) -> Sequence[Item]:
         where = version_place(owner.user, 0).namespace
-        return (await self._items.items(owner, where, None, MAX_VERSIONS + 1)).items
+        return (await self.items.items(owner, where, None, MAX_VERSIONS + 1)).items
 
     async def edit(
         self, owner: ItemOwner, patching: Patching, schema: Schema, check: Check = accept_any
@@ -142,7 +141,8 @@ class ProfileStore(Collection):
 
         def edited(profile: Profile) -> Version | None:
             patch = patching(profile.document)
-            document = apply_edit(profile.document, patch, schema)
+            document = apply_patch(profile.document, patch)
+            schema.check(profile.document, document)
             if equal_json(document, profile.document):
                 return None
             return Version(
@@ -190,10 +190,10 @@ class ProfileStore(Collection):
             items = await self._version_items(owner)
             before = [decode_version(item) for item in items]
             left = replayed(before, is_gone)
-            told = list(rolled_back(before, left))
+            forgotten = list(rolled_back(before, left))
             if dry_run or left == before:
-                return told, ()
-            return told, [
+                return forgotten, ()
+            return forgotten, [
                 *self._restore_changes(owner, stored, left),
                 *_rewrite_changes(items, left),
             ]
@@ -203,7 +203,7 @@ class ProfileStore(Collection):
     async def _until(self, owner: ItemOwner, profile: Profile, number: int) -> list[Version]:
         """The versions up to this one.  Raises NoVersion if it does not exist."""
         places = [version_place(owner.user, each) for each in profile.kept]
-        found = await self._items.items_at(owner, places)
+        found = await self.items.items_at(owner, places)
         until = [decode_version(found[place]) for place in places if place in found]
         until = [version for version in until if version.version <= number]
         if not until or until[-1].version != number:
@@ -230,7 +230,7 @@ class ProfileStore(Collection):
         kept = (*stored.value.kept, version.version)
         places = [version_place(owner.user, each) for each in kept]
         oldest = places[:_MERGED_VERSIONS] if len(kept) > MAX_VERSIONS else []
-        found = await self._items.items_at(owner, oldest) if oldest else {}
+        found = await self.items.items_at(owner, oldest) if oldest else {}
         changes = [put_change(places[-1], version, 0)]
         if oldest and all(place in found for place in oldest):
             kept = kept[1:]
@@ -256,7 +256,7 @@ class ProfileStore(Collection):
     def _current_changes(self, owner: ItemOwner, profile: Profile, stored: int) -> list[Change]:
         """The changes of the current profile and its card; ``stored`` is the version of the item
         that it replaces."""
-        card = build_card(profile.document, self._count)
+        card = build_card(profile.document, self.count)
         return [
             put_change(profile_place(owner.user), profile, stored),
             put_change(card_place(owner.user, FEATURE), card, None),
@@ -275,16 +275,6 @@ class ProfileStore(Collection):
             created_at=self.clock(),
             rolled_back_to=again.version,
         )
-
-
-def apply_edit(document: Document, patch: Sequence[object], schema: Schema) -> Document:
-    """The document after a patch, checked against the schema.
-
-    Raises PatchError.
-    """
-    now = apply_patch(document, patch)
-    schema.check(document, now)
-    return now
 
 
 def decode_version(item: Item) -> Version:

@@ -19,6 +19,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
+from operator import attrgetter
 
 import msgspec
 from msgspec.structs import replace
@@ -35,6 +36,8 @@ class Switch(msgspec.Struct, frozen=True):
 
 
 NO_SWITCH = Switch()
+
+_place = attrgetter("position")
 
 
 def switch_to(
@@ -176,10 +179,6 @@ def _is_answer(line: StoredMessage) -> bool:
     return line.card.role == "assistant" and not line.card.calls
 
 
-def _place(line: StoredMessage) -> Position:
-    return line.position
-
-
 def _later(one: StoredMessage, other: StoredMessage) -> StoredMessage:
     return max(one, other, key=_place)
 
@@ -215,7 +214,9 @@ def fork_archive(archived: SessionArchive, fork: Fork) -> SessionArchive:
     if fork.until is None:
         end = archived.session.end
     left_out = archived.lines[len(lines) :]
-    switch = _switch(lines, exchanges, fork.until)
+    switch = NO_SWITCH
+    if fork.until is not None:
+        switch = switch_to(lines, exchanges, fork.until, whole=False) or NO_SWITCH
     lines = tuple(_switched(line, switch) for line in lines)
     last = max((line.position for line in lines if line.state == "active"), default=LOG_START)
     summaries = tuple(
@@ -260,14 +261,6 @@ def _up_to(
         for each in archived.exchanges
     )
     return lines, tuple(each for each in placed if each.messages)
-
-
-def _switch(
-    lines: Sequence[StoredMessage], exchanges: Sequence[PlacedExchange], until: str | None
-) -> Switch:
-    if until is None:
-        return NO_SWITCH
-    return switch_to(lines, exchanges, until, whole=False) or NO_SWITCH
 
 
 def _switched(line: StoredMessage, switch: Switch) -> StoredMessage:

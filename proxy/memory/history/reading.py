@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
-from proxy.memory.archive import Page, PlacedExchange, Session, SessionArchive, StoredMessage
-from proxy.memory.model import NO_PROFILE, Ask, SessionKey, Snapshot, Summary
+from proxy.memory.archive import (
+    Archive,
+    Page,
+    PlacedExchange,
+    Session,
+    SessionArchive,
+    StoredMessage,
+)
+from proxy.memory.model import NO_PROFILE, Ask, SessionKey, Summary
 from proxy.memory.store import Store, StoreError, StoreTimeout
 
 T = TypeVar("T")
@@ -28,20 +35,6 @@ NEWEST_TURN = Ask(profile=NO_PROFILE, max_messages=0)
 
 WHOLE_LOG = Ask(profile=NO_PROFILE, whole=True, max_messages=0)
 """The cards of the entire log, and the text of its newest turn."""
-
-
-class SessionReader(Protocol):
-    """Implemented by every store.  All methods raise StoreError."""
-
-    async def session(self, key: SessionKey) -> Session | None: ...
-
-    async def load(self, key: SessionKey, ask: Ask) -> Snapshot: ...
-
-    async def lines(self, key: SessionKey, after: int, limit: int) -> Page[StoredMessage]: ...
-
-    async def exchanges(
-        self, key: SessionKey, before: int | None, limit: int
-    ) -> Page[PlacedExchange]: ...
 
 
 class TooLarge(Exception):
@@ -117,21 +110,19 @@ class PagedSession:
         return SessionArchive(session, lines, tuple(exchanges), self._summaries)
 
 
-async def oldest_first(store: SessionReader, key: SessionKey, end: int) -> list[PlacedExchange]:
+async def oldest_first(store: Archive, key: SessionKey, end: int) -> list[PlacedExchange]:
     """All exchanges of messages up to seq ``end``.  Raises StoreError."""
     return [placed async for placed in all_exchanges(store, key, end)][::-1]
 
 
-async def lines_without_texts(
-    store: SessionReader, key: SessionKey, end: int
-) -> list[StoredMessage]:
+async def lines_without_texts(store: Archive, key: SessionKey, end: int) -> list[StoredMessage]:
     """All messages up to seq ``end`` without their texts, page by page.  Raises StoreError."""
     lines = all_lines(store, key, end)
     return [line._replace(body=b"", wire=None) async for line in lines]
 
 
 async def all_lines(
-    store: SessionReader, key: SessionKey, end: int, after: int = 0
+    store: Archive, key: SessionKey, end: int, after: int = 0
 ) -> AsyncIterator[StoredMessage]:
     """The messages after seq ``after`` up to ``end``, ascending.  Raises StoreError."""
     while True:
@@ -145,9 +136,7 @@ async def all_lines(
         after = int(page.after)
 
 
-async def all_exchanges(
-    store: SessionReader, key: SessionKey, end: int
-) -> AsyncIterator[PlacedExchange]:
+async def all_exchanges(store: Archive, key: SessionKey, end: int) -> AsyncIterator[PlacedExchange]:
     """The exchanges that begin up to seq ``end``, descending.  Raises StoreError."""
     before: int | None = end + 1
     while True:

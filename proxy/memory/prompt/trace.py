@@ -196,7 +196,7 @@ def readable_trace(injection: Injection) -> PromptTrace | None:
 
 def pieces_of(shown: PromptTrace, recalled: Sequence[Recalled]) -> list[TracePiece]:
     """All listed pieces, in the order of the prompt."""
-    told = [_recalled_piece(recalled[n]) for n in shown.order if 0 <= n < len(recalled)]
+    memories = [_recalled_piece(recalled[n]) for n in shown.order if 0 <= n < len(recalled)]
     messages = [
         TracePiece("message", tokens, id)
         for run in shown.runs
@@ -204,10 +204,10 @@ def pieces_of(shown: PromptTrace, recalled: Sequence[Recalled]) -> list[TracePie
     ]
     pieces = [
         *([TracePiece("system", shown.system)] if shown.system else []),
-        *told[: shown.ahead],
+        *memories[: shown.ahead],
         *([TracePiece("summary", shown.summary, version=shown.version)] if shown.version else []),
         *messages[: shown.before],
-        *told[shown.ahead :],
+        *memories[shown.ahead :],
         *messages[shown.before :],
     ]
     return pieces[: shown.kept]

@@ -20,7 +20,8 @@ from msgspec.structs import replace
 
 from proxy.memory.archive import PlacedExchange, StoredMessage
 from proxy.memory.history.branches import NO_SWITCH, switch_to
-from proxy.memory.model import Card, Commit, Draft, Position, Snapshot, WindowMove
+from proxy.memory.model import Commit, Draft, Position, Snapshot, WindowMove
+from proxy.memory.reconciliation.align import is_alike
 
 COMPARED = 64
 """Positions of the log, oldest first, that are compared with the start of a commit at most."""
@@ -162,7 +163,7 @@ def _log_after_parent(commit: Commit, lines: Sequence[StoredMessage]) -> Sequenc
 
 def _common_run(drafts: Sequence[Draft], there: Sequence[StoredMessage]) -> Sequence[StoredMessage]:
     """The longest run of lines in ``there`` that equals the first drafts."""
-    begun = (n for n, line in enumerate(there) if drafts and _is_alike(drafts[0].card, line.card))
+    begun = (n for n, line in enumerate(there) if drafts and is_alike(drafts[0].card, line.card))
     found = (there[n : n + _common_length(drafts, there, n)] for n in islice(begun, COMPARED))
     return max(found, key=len, default=())
 
@@ -171,18 +172,13 @@ def _common_length(drafts: Sequence[Draft], there: Sequence[StoredMessage], begi
     """The length of the equal run from ``begin`` on, up to the last answer after which the drafts
     have a question."""
     pairs = zip(drafts, islice(there, begin, None), strict=False)
-    same = takewhile(lambda pair: _is_alike(pair[0].card, pair[1].card), pairs)
+    same = takewhile(lambda pair: is_alike(pair[0].card, pair[1].card), pairs)
     ends = (n for n, _ in enumerate(same, 1) if _is_answer_then_question(drafts[n - 1 : n + 1]))
     return max(ends, default=0)
 
 
 def _is_answer_then_question(two: Sequence[Draft]) -> bool:
     return [draft.card.role for draft in two] == ["assistant", "user"]
-
-
-def _is_alike(one: Card, other: Card) -> bool:
-    """Equal, or different only in the ids of calls, which some clients make up anew each time."""
-    return one.digest == other.digest or bool(one.shape and one.shape == other.shape)
 
 
 def _history_only(draft: Draft) -> Draft:

@@ -9,12 +9,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import chain, pairwise, takewhile, zip_longest
+from operator import attrgetter
 
 import msgspec
 from msgspec.structs import replace
 
 from proxy.chat.message import SYSTEM_ROLES, ChatMessage
-from proxy.memory.model import Card, Entry, Position, Snapshot
+from proxy.memory.model import Card, Entry, Snapshot
 from proxy.memory.reconciliation.align import Match, MatchKind
 from proxy.memory.reconciliation.match import (
     Alignment,
@@ -24,6 +25,8 @@ from proxy.memory.reconciliation.match import (
     open_calls,
 )
 from proxy.memory.reconciliation.plan import NewMessage, Plan
+
+_place = attrgetter("position")
 
 Gaps = Mapping[int, Sequence[Entry]]
 """Entries that M leaves out, by the index in M before which they are sent: 0, or after a match."""
@@ -98,10 +101,6 @@ def build_plan(
 
 def without(entries: Sequence[Entry], gone: AbstractSet[str]) -> Sequence[Entry]:
     return [e for e in entries if e.card.id not in gone] if gone else entries
-
-
-def _place(entry: Entry) -> Position:
-    return entry.position
 
 
 def _cut_and_edited_away(
@@ -305,8 +304,8 @@ def _altered_answers(cut: Cut, superseded: AbstractSet[str]) -> Iterator[NewMess
         card, message = cut.log[match.j].card, cut.m[match.i]
         yield NewMessage(match.i, joins=card.id, replaces=_replaced_card(cut, match.j, superseded))
         if message.calls or card.calls:
-            told = range(match.i + 1, end)
-            yield from (NewMessage(i, joins=card.id) for i in told if is_visible(cut.m[i]))
+            following = range(match.i + 1, end)
+            yield from (NewMessage(i, joins=card.id) for i in following if is_visible(cut.m[i]))
 
 
 def _replaced_card(cut: Cut, j: int, superseded: AbstractSet[str]) -> Card:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 from itertools import pairwise
+from operator import attrgetter
 from typing import Literal
 
 import msgspec
@@ -65,7 +66,6 @@ def answered_from_before(m: Sequence[ChatMessage]) -> set[str]:
 
 
 def last_turns(log: Sequence[Entry], n: int) -> list[Entry]:
-    """The entries of the last ``n`` turns."""
     if not n:
         return []
     dropped = set(sorted({entry.position.turn for entry in log})[-n:])
@@ -129,10 +129,10 @@ def match_messages(
     if len(found.matches) == len(log):
         return found
     if skips_stored_results({match.i for match in found.matches}, log, m):
-        told = aligned(reorder_results(log, m))
-        if len(told.matches) > len(found.matches):
-            found = replace(told, placed=False)
-    came = sorted(log, key=_seq)
+        reordered = aligned(reorder_results(log, m))
+        if len(reordered.matches) > len(found.matches):
+            found = replace(reordered, placed=False)
+    came = sorted(log, key=attrgetter("position.seq"))
     if came == list(log):
         return found
     other = aligned(reorder_results(came, m))
@@ -155,10 +155,12 @@ def align_without_answers(log: Sequence[Entry], m: Sequence[ChatMessage]) -> Ali
     stored = [j for j, e in enumerate(log) if e.position.turn <= turn and _is_input(e.card)]
     question = max(n for n in range(first) if m[said[n]].role == "user")
     end = question + sum(log[j].position.turn == turn for j in stored)
-    known, told = said[:end], stored[len(stored) - end :]
-    equal = [_digest_and_call(m[i]) for i in known] == [_digest_and_call(log[j].card) for j in told]
+    mine, theirs = said[:end], stored[len(stored) - end :]
+    equal = [_digest_and_call(m[i]) for i in mine] == [
+        _digest_and_call(log[j].card) for j in theirs
+    ]
     goes_on = any(m[i].answers in waiting for i in said[end : end + 1])  # ids may come again
-    return _alignment_of(log, known, told) if equal and goes_on else Alignment(log)
+    return _alignment_of(log, mine, theirs) if equal and goes_on else Alignment(log)
 
 
 def align_user_alone(log: Sequence[Entry], m: Sequence[ChatMessage]) -> Alignment:
@@ -172,11 +174,11 @@ def align_user_alone(log: Sequence[Entry], m: Sequence[ChatMessage]) -> Alignmen
     theirs = _said_by_user(log)
     again = {j for j, k in pairwise(theirs) if _is_repeated(log[j].card, log[k].card)}
     once = [j for j in theirs if j not in again]
-    for told in (theirs, once, _since_resent(log, theirs, m, mine)):
-        known = mine[: len(told)]
-        equal = [m[i].digest for i in known] == [log[j].card.digest for j in told]
-        if told and equal and len(known) < len(mine):
-            return _alignment_of(log, known, told)
+    for stored in (theirs, once, _since_resent(log, theirs, m, mine)):
+        known = mine[: len(stored)]
+        equal = [m[i].digest for i in known] == [log[j].card.digest for j in stored]
+        if stored and equal and len(known) < len(mine):
+            return _alignment_of(log, known, stored)
     return Alignment(log)
 
 
@@ -191,9 +193,9 @@ def may_be_user_alone(log: Sequence[Entry], m: Sequence[ChatMessage]) -> bool:
     if len(m) < 2:  # as nearly all requests are that have no answer
         return False
     theirs, mine = _said_by_user(log), _said_by_user_alone(m)
-    told = {m[i].digest for i in mine}
+    digests = {m[i].digest for i in mine}
     newest = _since_resent(log, theirs, m, mine) or theirs
-    return bool(newest) and all(log[j].card.digest in told for j in newest)
+    return bool(newest) and all(log[j].card.digest in digests for j in newest)
 
 
 def _since_resent(
@@ -226,17 +228,12 @@ def _is_repeated(card: Card, following: Card) -> bool:
     return (card.exchange, card.digest) == (following.exchange, following.digest)
 
 
-def _digest_and_call(message: AnyMessage) -> tuple[str, str | None]:
-    return message.digest, message.answers
+_digest_and_call = attrgetter("digest", "answers")
 
 
 def _is_input(card: Card) -> bool:
     """Whether it is neither blank nor an answer."""
     return card.role != "assistant" and not card.blank
-
-
-def _seq(entry: Entry) -> int:
-    return entry.position.seq
 
 
 def _align_visible(

@@ -12,6 +12,7 @@ from itertools import takewhile
 
 from proxy.chat.message import ChatMessage
 from proxy.memory.model import Card, Entry, Exchange, Snapshot
+from proxy.memory.reconciliation.align import is_alike
 from proxy.memory.reconciliation.match import (
     Intent,
     align_without_answers,
@@ -93,18 +94,14 @@ def _is_same(message: ChatMessage, card: Card, waiting: AbstractSet[str]) -> boo
     """Whether they are equal, or differ only in ids of calls, which some clients make up for each
     request; in the latter case not if it answers an open call."""
     return message.digest == card.digest or (
-        message.answers not in waiting and _is_alike(message, card)
+        message.answers not in waiting and is_alike(message, card)
     )
-
-
-def _is_alike(message: ChatMessage, card: Card) -> bool:
-    return message.digest == card.digest or bool(card.shape and message.shape == card.shape)
 
 
 def _equal_suffix(said: Sequence[ChatMessage], cards: Sequence[Card]) -> int:
     """The number of equal messages at the end of both."""
     pairs = zip(reversed(said), reversed(cards), strict=False)
-    return sum(1 for _ in takewhile(lambda pair: _is_alike(*pair), pairs))
+    return sum(1 for _ in takewhile(lambda pair: is_alike(*pair), pairs))
 
 
 def _resent_results(snapshot: Snapshot, m: Sequence[ChatMessage]) -> str | None:

@@ -22,7 +22,7 @@ def reorder_results(log: Sequence[Entry], m: Sequence[ChatMessage]) -> Sequence[
     rounds = _rounds(m)
     if not rounds:
         return log
-    told: list[Entry] = []
+    reordered: list[Entry] = []
     places: Places = {}
     for results, group in groupby(log, _is_result):
         entries = list(group)
@@ -31,8 +31,8 @@ def reorder_results(log: Sequence[Entry], m: Sequence[ChatMessage]) -> Sequence[
         else:
             card = entries[-1].card
             places = rounds.get(card.digest) or rounds.get(card.shape) or {}
-        told += entries
-    return log if told == list(log) else told
+        reordered += entries
+    return log if reordered == list(log) else reordered
 
 
 def skips_stored_results(

@@ -28,7 +28,7 @@ MAX_FAILING_SESSIONS = 1000
 """Failing sessions that are remembered, least recently used ones are dropped."""
 
 
-def hashed(key: SessionKey) -> str:
+def session_hash(key: SessionKey) -> str:
     """The hash of a session id that logs show."""
     return hashlib.sha256(key.session.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 

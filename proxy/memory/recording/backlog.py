@@ -20,7 +20,7 @@ from proxy.memory.recording.async_spool import SpoolThreads
 from proxy.memory.recording.availability import FailingSessions, PausedParts
 from proxy.memory.recording.listeners import Listeners
 from proxy.memory.recording.overlay import overlay, with_amendment
-from proxy.memory.recording.replay import Replay, ReplayContext
+from proxy.memory.recording.replay import Replay, ReplayContext, encode_payload
 from proxy.memory.recording.spool import Kind, Spool, SpoolEntry, SpoolError
 from proxy.memory.store import StoreError, StoreTimeout
 
@@ -116,7 +116,7 @@ class Backlog:
         "lost" if neither takes it.
         """
         try:
-            payload = await self._in_thread(msgspec.json.encode, what)
+            payload = await self._in_thread(encode_payload, what)
             return await self._spool_or_store(SpoolEntry(-1, key, exchange, kind, payload))
         except SpoolError as failure:
             logger.error("an exchange is lost: %s", failure)
@@ -190,17 +190,25 @@ class Backlog:
     async def with_waiting(
         self, snapshot: Snapshot, entries: Sequence[SpoolEntry], ask: Ask
     ) -> Snapshot:
-        """The snapshot with the waiting entries applied."""
+        """The snapshot with the waiting entries applied, of attempts with one key the last."""
+        attempts = {ask.idempotency_key: snapshot.attempt}
+
+        def before(asked: Ask) -> Snapshot:
+            return msgspec.structs.replace(snapshot, attempt=attempts.get(asked.idempotency_key))
+
         for entry in entries:
-            what = await self._decode(entry, snapshot)
+            what = await self._decode(entry, before)
             if what is None:
                 continue
             if isinstance(what, Amendment):
                 work = partial(with_amendment, snapshot, what)
             else:
-                work = partial(overlay, snapshot, what, ask)
+                own = msgspec.structs.replace(ask, idempotency_key=what.idempotency_key)
+                work = partial(overlay, before(own), what, own)
             snapshot = await self._live.planner.run(len(snapshot.log), work)
-        return snapshot
+            if isinstance(what, Commit):
+                attempts[what.idempotency_key] = snapshot.attempt
+        return before(ask)
 
     async def _entries(self, key: SessionKey) -> list[SpoolEntry]:
         try:
@@ -211,8 +219,10 @@ class Backlog:
         except SpoolError:
             return []
 
-    async def _decode(self, entry: SpoolEntry, snapshot: Snapshot) -> Commit | Amendment | None:
+    async def _decode(
+        self, entry: SpoolEntry, before: Callable[[Ask], Snapshot]
+    ) -> Commit | Amendment | None:
         try:
-            return await self._live.decode(entry, snapshot)
+            return await self._live.decode(entry, before)
         except msgspec.DecodeError:
             return None  # replay sets it aside

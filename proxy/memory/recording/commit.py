@@ -157,7 +157,7 @@ async def plan_deferred(
     )
     log, began = snapshot.log, deferred.meta.exchange.started_at
     intent = _behind_unseen_turns(deferred.intent, log, began)
-    said = [utterance.message for utterance in deferred.said]
+    said = await planner.run(len(deferred.said), lambda: [each.message for each in deferred.said])
     planned = await planner.plan(key, snapshot, said, intent, rules)
 
     def built() -> Commit:

@@ -47,10 +47,10 @@ class CommitSettler:
             except TimeoutError:  # whoever has the turn waits for the store
                 return await self._store.commit(key, replace(commit, seen=None))
             for _ in range(TRIES):
-                meant = await self._settled_in_time(key, commit, until)
-                if meant is None:
+                adapted = await self._settled_in_time(key, commit, until)
+                if adapted is None:
                     return "outrun"
-                outcome = await self._store.commit(key, meant)
+                outcome = await self._store.commit(key, adapted)
                 if outcome != "outdated":
                     return outcome
             return await self._store.commit(key, replace(commit, seen=None))
@@ -76,10 +76,10 @@ class CommitSettler:
         if found.last and found.last.created_at > commit.exchange.created_at + TIMEOUT:
             return replace(commit, seen=None)  # it has waited in the spool, and others have gone on
         if await self._only_appends(key, commit):
-            meant = replacing_broken_off(commit, found)
+            adapted = replacing_broken_off(commit, found)
         else:
-            meant = await self._read(key, commit, found)
-        return replace(meant, seen=SessionVersion.of(found))
+            adapted = await self._read(key, commit, found)
+        return replace(adapted, seen=SessionVersion.of(found))
 
     async def _only_appends(self, key: SessionKey, commit: Commit) -> bool:
         """Whether it supersedes nothing and continues a message that is still in the log, so that
@@ -97,6 +97,6 @@ class CommitSettler:
             return commit
         lines = await lines_without_texts(self._store, key, session.end)
         exchanges = await oldest_first(self._store, key, session.end)
-        meant = await asyncio.to_thread(settle_commit, commit, found, lines, exchanges)
+        adapted = await asyncio.to_thread(settle_commit, commit, found, lines, exchanges)
         start = session.windows.get(commit.exchange.profile)
-        return with_window_moved_back(meant, commit.activated, lines, start)
+        return with_window_moved_back(adapted, commit.activated, lines, start)

@@ -34,7 +34,8 @@ def overlay(snapshot: Snapshot, commit: Commit, ask: Ask) -> Snapshot:
     known = _entries_by_id(snapshot, commit)
     there = {entry.card.id for entry in snapshot.log}
     gone = there & _superseded(snapshot, commit, attempt)
-    active = _active_ids(commit, there - gone) & known.keys()
+    added = {draft.card.id for draft in commit.drafts if draft.state == "active"}
+    active = (there - gone).union(commit.activated, added) & known.keys()
     switched = _switched_positions(snapshot, commit, gone, there - gone)
     log = tuple(sorted((known[id] for id in active), key=lambda entry: entry.position))
     return replace(
@@ -108,11 +109,6 @@ def _superseded(snapshot: Snapshot, commit: Commit, attempt: Exchange | None) ->
     if attempt is not None:
         gone.update(e.card.id for e in snapshot.log if e.card.exchange == attempt.id)
     return gone
-
-
-def _active_ids(commit: Commit, kept: set[str]) -> set[str]:
-    """Ids of the log after the commit."""
-    return kept.union(commit.activated, (d.card.id for d in commit.drafts if d.state == "active"))
 
 
 def _switched_positions(

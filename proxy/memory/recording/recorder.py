@@ -23,15 +23,16 @@ from functools import partial
 from typing import Any, Literal, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from proxy.chat.message import ChatMessage
 from proxy.memory.limit import TimeLimit, read_within
 from proxy.memory.model import Amendment, Ask, Commit, Outcome, SessionKey, Snapshot
-from proxy.memory.planner import LONG_LOG, Planned, is_sufficient, needs_whole_log, with_whole_log
+from proxy.memory.planner import LONG_LOG, Planned, is_sufficient, needs_whole_log
 from proxy.memory.prompt.compose import Rules
 from proxy.memory.reconciliation.match import Intent
 from proxy.memory.recording.amend import ExtendedAnswer
-from proxy.memory.recording.availability import FailingSessions, Probe, hashed
+from proxy.memory.recording.availability import FailingSessions, Probe, session_hash
 from proxy.memory.recording.backlog import Backlog, Tally
 from proxy.memory.recording.commit import Deferred
 from proxy.memory.recording.listeners import Listeners
@@ -131,11 +132,11 @@ class Recorder:
         """
         try:
             for store, count in (await self._backlog.open()).items():
-                told = "entries in the spool that wait for another store, %s: %d"
-                logger.warning(told, store, count)
+                text = "entries in the spool that wait for another store, %s: %d"
+                logger.warning(text, store, count)
         except SpoolError as failure:
-            told = "what the store does not take is lost until spool.path can be written: %s"
-            logger.error(told, failure)
+            text = "what the store does not take is lost until spool.path can be written: %s"
+            logger.error(text, failure)
         self._start_task(self._replay_for_ever(), "spool replay")
 
     async def close(self, timeout: float) -> None:
@@ -204,7 +205,7 @@ class Recorder:
                 break
             ids = [id for id in answers[at : at + ANSWERS_PER_READ] if id not in snapshot.bodies]
             more = await self._store.bodies(key, ids) if ids else {}
-            snapshot = msgspec.structs.replace(snapshot, bodies={**snapshot.bodies, **more})
+            snapshot = replace(snapshot, bodies={**snapshot.bodies, **more})
         return snapshot
 
     async def prepare(
@@ -244,15 +245,13 @@ class Recorder:
         waiting: bool,
     ) -> Planned:
         entries: list[SpoolEntry] = []
-        try:
-            async with TimeLimit(self._load_timeout):
-                if waiting:
-                    ask = with_whole_log(ask)
-                    snapshot, entries = await self._backlog.load(key, ask)
-                else:
-                    snapshot = await self._load_sufficient(key, ask, m, intent)
-        except TimeoutError as error:
-            raise StoreTimeout("the store did not answer in time") from error
+        if waiting:
+            ask = replace(ask, whole=True)
+            loading = self._backlog.load(key, ask)
+            snapshot, entries = await read_within(loading, self._load_timeout)
+        else:
+            near = self._load_sufficient(key, ask, m, intent)
+            snapshot = await read_within(near, self._load_timeout)
         if not entries and len(snapshot.log) + len(m) <= LONG_LOG:  # needs no thread
             return await self._planner.plan(key, snapshot, m, intent, rules)
         try:
@@ -266,10 +265,10 @@ class Recorder:
         self, key: SessionKey, ask: Ask, m: Sequence[ChatMessage], intent: Intent
     ) -> Snapshot:
         if needs_whole_log(m, intent):
-            ask = with_whole_log(ask)
+            ask = replace(ask, whole=True)
         snapshot = await self._store.load(key, ask)
         if not is_sufficient(snapshot, m, intent):
-            snapshot = await self._store.load(key, with_whole_log(ask))
+            snapshot = await self._store.load(key, replace(ask, whole=True))
         return snapshot
 
     async def _diagnose(
@@ -281,8 +280,8 @@ class Recorder:
             self._pauses.pause_all(key, failure)
             return failure
         cause = None if isinstance(failure, StoreTimeout) else failure.__cause__
-        told = "the memory of session %s is not available: %s"
-        logger.warning(told, hashed(key), failure, exc_info=cause)
+        text = "the memory of session %s is not available: %s"
+        logger.warning(text, session_hash(key), failure, exc_info=cause)
         self._failing.mark_failed(key, failure)
         self._listeners.on_trouble()
         return failure
@@ -290,7 +289,9 @@ class Recorder:
     def _note_damage(self, key: SessionKey, lost: int) -> None:
         """Log, once in a while, that ``lost`` messages of a session are missing in the store."""
         if self._incomplete.pause_cause(key) is None:
-            logger.warning("%d messages of session %s are gone from the store", lost, hashed(key))
+            logger.warning(
+                "%d messages of session %s are gone from the store", lost, session_hash(key)
+            )
             self._incomplete.mark_failed(key, StoreError(f"{lost} messages are gone"))
             self._listeners.on_trouble()
 

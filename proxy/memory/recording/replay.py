@@ -18,15 +18,16 @@ from typing import NamedTuple
 
 import msgspec
 
-from proxy.memory.model import Amendment, Commit, Outcome, SessionKey, Snapshot
+from proxy.chat import jsontext
+from proxy.memory.model import Amendment, Ask, Commit, Draft, Outcome, SessionKey, Snapshot
 from proxy.memory.planner import Planner
 from proxy.memory.recording.amend import ExtendedAnswer
 from proxy.memory.recording.async_spool import SpoolThreads
-from proxy.memory.recording.availability import FailingSessions, hashed
-from proxy.memory.recording.commit import PLANNED_BYTES, Count, Deferred, plan_deferred
+from proxy.memory.recording.availability import FailingSessions, session_hash
+from proxy.memory.recording.commit import PLANNED_BYTES, Count, Deferred, Utterance, plan_deferred
 from proxy.memory.recording.concurrent_commit import CommitSettler
 from proxy.memory.recording.listeners import Listeners
-from proxy.memory.recording.spool import Spool, SpoolEntry, SpoolError
+from proxy.memory.recording.spool import Kind, Spool, SpoolEntry, SpoolError
 from proxy.memory.store import Store, StoreError, StoreTimeout
 
 logger = logging.getLogger(__name__)
@@ -47,6 +48,24 @@ OnTaken = Callable[[SessionKey], None]
 """Called with the session of each entry as soon as the store has taken it."""
 
 
+def encode_payload(what: msgspec.Struct) -> bytes:
+    """The payload of a spool entry.  Messages one by one, here and below: thousands at once would
+    hold up all streams, whichever thread did it."""
+    name = "drafts" if isinstance(what, Commit) else "said" if isinstance(what, Deferred) else None
+    return msgspec.json.encode(what) if name is None else jsontext.encode_by_item(what, name)
+
+
+def decode_payload(kind: Kind, payload: bytes) -> Commit | Amendment | ExtendedAnswer | Deferred:
+    """Raises msgspec.DecodeError."""
+    if kind == "commit":
+        return jsontext.decode_by_item(payload, Commit, "drafts", Draft)
+    if kind == "amendment":
+        return msgspec.json.decode(payload, type=Amendment)
+    if kind == "more":
+        return msgspec.json.decode(payload, type=ExtendedAnswer)
+    return jsontext.decode_by_item(payload, Deferred, "said", Utterance)
+
+
 class ReplayContext(NamedTuple):
     """What replaying an entry needs: the store, its planner and settler, and a token counter for
     each model."""
@@ -57,29 +76,24 @@ class ReplayContext(NamedTuple):
     counter: Callable[[str | None], Count]
 
     async def decode(
-        self, entry: SpoolEntry, snapshot: Snapshot | None = None
+        self, entry: SpoolEntry, before: Callable[[Ask], Snapshot] | None = None
     ) -> Commit | Amendment | None:
         """What to write for an entry; None if there is nothing to write any more.
 
-        ``snapshot`` is the session before the entry; None: load it.  Raises msgspec.DecodeError,
+        ``before`` returns the session before the entry; None: load it.  Raises msgspec.DecodeError,
         StoreError.
         """
-        if entry.kind == "commit":
-            return msgspec.json.decode(entry.payload, type=Commit)
-        if entry.kind == "amendment":
-            return msgspec.json.decode(entry.payload, type=Amendment)
-        if entry.kind == "more":
-            more = msgspec.json.decode(entry.payload, type=ExtendedAnswer)
-            if snapshot is None:
-                snapshot = await self.store.load(entry.key, more.ask)
-            count = self.counter(more.exchange.model)
-            size = len(more.answer.body) // PLANNED_BYTES
-            return await self.planner.run(size, partial(more.amendment, snapshot, count))
-        deferred = msgspec.json.decode(entry.payload, type=Deferred)
-        if snapshot is None:
-            snapshot = await self.store.load(entry.key, deferred.ask)
-        count = self.counter(deferred.meta.exchange.model)
-        return await plan_deferred(self.planner, entry.key, snapshot, deferred, count)
+        size = len(entry.payload) // PLANNED_BYTES
+        what = await self.planner.run(size, partial(decode_payload, entry.kind, entry.payload))
+        if isinstance(what, (Commit, Amendment)):
+            return what
+        snapshot = before(what.ask) if before else await self.store.load(entry.key, what.ask)
+        if isinstance(what, ExtendedAnswer):
+            count = self.counter(what.exchange.model)
+            size = len(what.answer.body) // PLANNED_BYTES
+            return await self.planner.run(size, partial(what.amendment, snapshot, count))
+        count = self.counter(what.meta.exchange.model)
+        return await plan_deferred(self.planner, entry.key, snapshot, what, count)
 
 
 class Replay:
@@ -179,7 +193,7 @@ class Replay:
         replayed, so that their erasure mark would not catch them.  Raises StoreError, SpoolError.
         """
         for entry in await self._in_thread(self._spool.quarantined):
-            if await self._live.store.erased(entry.subjects, entry.began):
+            if await self._live.store.is_erased(entry.subjects, entry.began):
                 self._log_has_deleted = True
                 await self._in_thread(self._spool.remove, entry)
 
@@ -218,7 +232,7 @@ class Replay:
             self._mark_slow(key, StoreTimeout(f"it took longer than {REPLAY_SECONDS:g} s"))
 
     def _mark_slow(self, key: SessionKey, failure: StoreError) -> None:
-        logger.warning("session %s is replayed later, by itself: %s", hashed(key), failure)
+        logger.warning("session %s is replayed later, by itself: %s", session_hash(key), failure)
         self.slow.mark_failed(key, failure)
 
     async def catch_up(self, key: SessionKey, on_taken: OnTaken) -> None:
@@ -226,11 +240,13 @@ class Replay:
         while await self._replay_batch(key, self._live, on_taken):
             pass
 
-    async def _replay_batch(self, key: SessionKey, means: ReplayContext, on_taken: OnTaken) -> bool:
+    async def _replay_batch(
+        self, key: SessionKey, context: ReplayContext, on_taken: OnTaken
+    ) -> bool:
         """Replay some entries of a session; False if none could be."""
         progress = False
         for entry in await self._in_thread(self._spool.entries, key, ENTRIES_PER_TURN):
-            if not await self._replay_entry(entry, means, on_taken):
+            if not await self._replay_entry(entry, context, on_taken):
                 return progress
             progress = True
         return progress
@@ -238,12 +254,12 @@ class Replay:
     # One entry
 
     async def _replay_entry(
-        self, entry: SpoolEntry, means: ReplayContext, on_taken: OnTaken
+        self, entry: SpoolEntry, context: ReplayContext, on_taken: OnTaken
     ) -> bool:
         """Replay one entry; False if the store is up and yet refuses it."""
         outcome: str
         try:
-            outcome = await self._execute(entry, means)
+            outcome = await self._execute(entry, context)
         except msgspec.DecodeError:
             outcome = "unreadable"
         except StoreError as failure:
@@ -269,11 +285,11 @@ class Replay:
             self._listeners.on_recorded(entry.key)
         return outcome
 
-    async def _execute(self, entry: SpoolEntry, means: ReplayContext) -> Outcome:
-        what = await means.decode(entry)
+    async def _execute(self, entry: SpoolEntry, context: ReplayContext) -> Outcome:
+        what = await context.decode(entry)
         if isinstance(what, Commit):
-            return await means.settling.commit(entry.key, what, self._timeout)
-        seq = await means.store.amend(entry.key, what) if what is not None else None
+            return await context.settling.commit(entry.key, what, self._timeout)
+        seq = await context.store.amend(entry.key, what) if what is not None else None
         if seq is not None:
             self._listeners.on_edited(entry.key, (seq,))
         return "recorded"

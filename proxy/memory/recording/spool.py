@@ -119,7 +119,7 @@ class Spool:
 
         ``renewing``: replace a damaged file.
         """
-        with self._lock, self._mapped():
+        with self._lock, self._mapping_errors():
             self._closed, self._renewing = False, renewing
             self._try_follow()
             self._open_file()
@@ -226,7 +226,7 @@ class Spool:
         file, now = self._file, time.monotonic()
         if file is None:
             return frozenset()
-        with self._mapped(file):
+        with self._mapping_errors(file):
             # First: what is written or passed over after this has another one.
             stamp = bytes(file.stamp), self._skip_count
             if stamp != self._seen_stamp or now - self._stamp_read_at >= STAMP_SECONDS:
@@ -313,7 +313,6 @@ class Spool:
             self._skip_count += 1
 
     def quarantined(self) -> list[QuarantinedEntry]:
-        """All quarantined entries."""
         with self._reading() as db:
             return spool_owners.quarantined(db, self._store)
 
@@ -388,7 +387,7 @@ class Spool:
 
     @contextmanager
     def _using(self, follow: Callable[[], None]) -> Iterator[sqlite3.Connection]:
-        with self._lock, self._mapped():
+        with self._lock, self._mapping_errors():
             if self._closed:
                 raise SpoolError("the spool is not open")
             follow()
@@ -408,7 +407,7 @@ class Spool:
             self._open_file().stamp.update()
 
     @contextmanager
-    def _mapped(self, file: OpenFile | None = None) -> Iterator[None]:
+    def _mapping_errors(self, file: OpenFile | None = None) -> Iterator[None]:
         """Raise SpoolError for errors of SQLite and files; ``file`` is the one in use, if not the
         current one."""
         try:

@@ -71,7 +71,6 @@ def sessions_of(connection: sqlite3.Connection, store: str, tenant: str, user: s
 
 
 def quarantined(connection: sqlite3.Connection, store: str) -> list[QuarantinedEntry]:
-    """All quarantined entries of a store."""
     rows = connection.execute(
         "SELECT id, exchange, kind, tenant, session,"
         f" {_USER}, coalesce({_BEGAN}, created_at) FROM entries"

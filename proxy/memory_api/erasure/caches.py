@@ -6,26 +6,30 @@ small, are cleared completely; of others the tenant's entries are removed.
 
 from __future__ import annotations
 
-from proxy.learning.facts import days, statements
+import asyncio
+
 from proxy.memory.model import SessionKey
-from proxy.recall import index_cache
-from proxy.recall.query import question, words
-from proxy.recall.ranking import select
+from proxy.recall.index_cache import clear_terms_of
 from proxy.recall.semantic import vectors
-from proxy.recall.standing import standing
+from proxy.recall.text_cache import clear_text_caches
 from proxy.summary.attempts import forget_written
+
+CLEARED_AGAIN = 600.0
+"""Seconds after which caches are cleared once more.  Whoever had read an erased text by then, in a
+thread or for a model that was asked about it, has put it into a cache again."""
 
 
 def forget_texts(tenant: str) -> None:
-    """Clear the caches of this tenant's texts, and of what was computed from them."""
-    words.clear_caches()
-    question.clear_caches()
-    standing.clear_caches()
-    select.clear_cache()
+    """Clear the caches of this tenant's texts, and of what was computed from them: now and later.
+    Called in the event loop."""
+    _clear_caches(tenant)
+    asyncio.get_running_loop().call_later(CLEARED_AGAIN, _clear_caches, tenant)
+
+
+def _clear_caches(tenant: str) -> None:
+    clear_text_caches()
     vectors.clear_caches(tenant)
-    statements.clear_caches()
-    days.clear_cache()
-    index_cache.clear_terms_of(tenant)
+    clear_terms_of(tenant)
 
 
 def forget_session(key: SessionKey) -> None:

@@ -284,7 +284,8 @@ class Eraser:
         async with self._erasure(subject) as marks:
             session = await self._store.session(key)
             exists = session or await self._count_spooled(EntryOwner(key.tenant, (key.session,)))
-            if exists:
+            # Also if an interrupted erasure has left a mark: the end of this one lowers it.
+            if exists or await self._store.is_erased([subject], self._clock()):
                 await marks.put(subject)
             owner = owner_of(key, session.user if session else None)
             await replace_unreadable(self._store, owner, self._clock())

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
+from proxy.memory.limit import TimeLimit
 from proxy.memory.recording.spool import Spool, SpoolError, SpoolFull
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.memory_api.access import is_local
@@ -148,7 +149,7 @@ class Health:
 
     async def _problem(self, ping: Awaitable[None]) -> str | None:
         try:
-            async with asyncio.timeout(self._timeout):
+            async with TimeLimit(self._timeout):
                 await ping
         except (TimeoutError, StoreTimeout):
             return f"the store {TOO_SLOW}"
@@ -170,7 +171,7 @@ class Health:
 
     async def _spool_status(self) -> SpoolStatus:
         try:
-            async with asyncio.timeout(self._timeout):
+            async with TimeLimit(self._timeout):
                 return await asyncio.shield(self._spool_task())
         except TimeoutError:
             return SpoolStatus(None, {}, f"the spool {TOO_SLOW}")

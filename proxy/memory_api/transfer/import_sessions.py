@@ -221,7 +221,7 @@ class Importer:
 
     async def _is_erased(self, *subjects: Subject) -> bool:
         """Whether one of these was erased during the import; adds a warning if so."""
-        erased = await self._store.erased(subjects, self._began)
+        erased = await self._store.is_erased(subjects, self._began)
         if erased:
             self._warnings.add(ERASED)
         return erased

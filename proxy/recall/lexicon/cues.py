@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Container, Iterable, Iterator
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TypeAlias
 
 from proxy.recall.lexicon.folding import (
@@ -24,6 +24,7 @@ from proxy.recall.lexicon.folding import (
 )
 from proxy.recall.lexicon.loader import lazy_pattern, with_numbered_groups
 from proxy.recall.lexicon.required_substrings import EDGE, pieces
+from proxy.recall.text_cache import text_cache
 
 MAX_WORD = 40
 """Characters; longer words (keys, URLs, texts without spaces) are cut to these."""
@@ -120,7 +121,7 @@ class Cues:
 
     def __init__(self, cues: Iterable[Cue]) -> None:
         self._cues = tuple(cues)
-        self._cached_cues_of = lru_cache(maxsize=WORD_CACHE_SIZE)(self._cues_of)
+        self._cached_cues_of = text_cache(WORD_CACHE_SIZE)(self._cues_of)
 
     def __repr__(self) -> str:
         return f"<Cues [{len(self._cues)}]>"
@@ -149,10 +150,6 @@ class Cues:
         self.possible([""])
         for cue in self:
             cue.pattern.search("")
-
-    def clear_cache(self) -> None:
-        """Clear the cache of words."""
-        self._cached_cues_of.cache_clear()
 
     def possible(self, words: Collection[str] | None) -> PossibleCues:
         """The cues that a text may have, by its words as ``words_to_check`` returns them."""

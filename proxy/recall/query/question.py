@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import tzinfo
-from functools import lru_cache
 from itertools import chain, islice
 from typing import NamedTuple, TypeAlias
 
@@ -20,7 +19,7 @@ from msgspec.structs import replace
 from proxy.recall.lexicon.cues import PossibleCues
 from proxy.recall.lexicon.folding import fold
 from proxy.recall.lexicon.loader import LANGUAGES
-from proxy.recall.query import self_statements, small_talk, wording
+from proxy.recall.query import self_statements, wording
 from proxy.recall.query.continuation import asks_about_past, contains_name, refers_back
 from proxy.recall.query.counting import count_words
 from proxy.recall.query.dates import DAY, utc_offset
@@ -44,6 +43,7 @@ from proxy.recall.query.words import (
     tokenize,
 )
 from proxy.recall.ranking.packing import term_of
+from proxy.recall.text_cache import text_cache
 
 MAX_CHARACTERS = 2048
 """Characters of a message that are parsed; what follows is text to be worked on."""
@@ -214,7 +214,7 @@ def _is_own(message: TokenizedText) -> bool:
     return wording.OWN.search(message.folded, message.possible_cues) is not None
 
 
-@lru_cache(maxsize=16)
+@text_cache(16)
 def _self_contained(text: str, day: int, offset: float) -> Question:
     """A message without its context.  ``day`` is the user's, in days since 1970, ``offset`` theirs
     from UTC in seconds.  Cached, as recall and long-term memory parse the same message."""
@@ -258,7 +258,7 @@ def _synonyms(text: str) -> Iterator[bytes]:
             yield from _synonyms_of(word.text, said.likely_languages or (ENGLISH,))
 
 
-@lru_cache(maxsize=4096)
+@text_cache(4096)
 def _synonyms_of(word: str, spoken: tuple[str, ...]) -> tuple[bytes, ...]:
     if _is_stop_word(word, spoken) or _is_frame_word(word, spoken):
         return ()
@@ -270,7 +270,7 @@ def _synonyms_of(word: str, spoken: tuple[str, ...]) -> tuple[bytes, ...]:
     return tuple(dict.fromkeys(near))
 
 
-@lru_cache(maxsize=16)
+@text_cache(16)
 def _words_and_traits(text: str) -> tuple[QueryWord, ...]:
     """The words of a message, and the traits of the user that it asks for."""
     own, traits = (
@@ -294,13 +294,6 @@ def terms_of_form(word: str, likely: tuple[str, ...]) -> tuple[bytes, ...]:
     prefix; nothing for a stop word."""
     own, beginnings, _ = _spaced_parts(word, likely)
     return tuple([term for each in (*own, *beginnings) for term in each.terms])
-
-
-def clear_caches() -> None:
-    """Clear the caches of texts and words."""
-    small_talk.clear_caches()
-    for cached in (_words_and_traits, _self_contained, _spaced_parts, _synonyms_of):
-        cached.cache_clear()
 
 
 def _distinct(words: Sequence[QueryWord]) -> Iterator[QueryWord]:
@@ -387,7 +380,7 @@ def _unspaced_parts(word: Word) -> Parts:
     return (QueryWord((term,), 1.0, gram) for term, gram in known if term is not None), (), ()
 
 
-@lru_cache(maxsize=4096)
+@text_cache(4096)
 def _spaced_parts(word: str, likely: tuple[str, ...]) -> Parts:
     """A word with its stems and irregular forms in all plausible languages.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from itertools import chain, islice
 
 from proxy.recall.lexicon.cues import ALL_CUES
@@ -34,6 +33,7 @@ from proxy.recall.query.words import (
     tokenize,
     words,
 )
+from proxy.recall.text_cache import text_cache
 
 
 def _folded(of: Callable[[Language], str]) -> frozenset[str]:
@@ -96,7 +96,7 @@ def _is_question(message: TokenizedText) -> bool:
     return bool(_MARK.search(text)) or (not exclaims and bool(wording.ASKING.search(text, cues)))
 
 
-@lru_cache(maxsize=4096)
+@text_cache(4096)
 def _is_small_talk_word(word: Word, asking: bool = False) -> bool:
     """Whether a word is one of small talk."""
     if word.unspaced:
@@ -133,12 +133,6 @@ _SENTENCE = re.compile(r"[^.!?…。！？؟]+[.!?…。！？؟\s\"”’»)]*|
 _ASKING = re.compile("[?？؟]")
 
 
-def clear_caches() -> None:
-    """Clear the caches of words and sentences."""
-    for cached in (_is_small_talk_word, _is_filler_word, _is_never_filler, _is_filler_sentence):
-        cached.cache_clear()
-
-
 MAX_FILLER = 240
 """Characters; a longer message counts as having content."""
 
@@ -157,7 +151,7 @@ def is_filler(text: str) -> bool:
     return all(map(_is_filler_sentence, sentences))
 
 
-@lru_cache(maxsize=2048)
+@text_cache(2048)
 def _is_filler_sentence(sentence: str) -> bool:
     """Whether a sentence has only words of small talk and praise, function words, and a name."""
     if _ASKING.search(sentence):
@@ -175,13 +169,13 @@ def _is_filler_sentence(sentence: str) -> bool:
     return len(others) == 1 and _is_addressed(sentence, message.words[others[0]])
 
 
-@lru_cache(maxsize=4096)
+@text_cache(4096)
 def _is_never_filler(word: Word) -> bool:
     """Whether a word is no filler in any language."""
     return not any(_is_filler_word(word, language) for language in (ENGLISH, *STOP_WORDS))
 
 
-@lru_cache(maxsize=4096)
+@text_cache(4096)
 def _is_filler_word(word: Word, language: str) -> bool:
     if word.unspaced:
         return not _FILLER_UNSPACED.sub("", word.text)

@@ -7,11 +7,11 @@ Questions about a person are more often answered by what they said than by what 
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
 from proxy.recall.lexicon.cues import WORD_CACHE_SIZE
 from proxy.recall.lexicon.folding import fold
 from proxy.recall.ranking.packing import term_of
+from proxy.recall.text_cache import text_cache
 
 _MAX_NAMES = 6
 
@@ -47,11 +47,6 @@ def possible_speaker_terms(text: str) -> tuple[bytes, ...]:
     return tuple(dict.fromkeys(map(_term, names)))[:_MAX_NAMES]
 
 
-@lru_cache(maxsize=WORD_CACHE_SIZE)
+@text_cache(WORD_CACHE_SIZE)
 def _term(name: str) -> bytes:
     return term_of(f"\0by {fold(name)}")
-
-
-def clear_cache() -> None:
-    """Clear the cache of names."""
-    _term.cache_clear()

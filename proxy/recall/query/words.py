@@ -17,7 +17,7 @@ import re
 import struct
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import chain, islice
 from types import MappingProxyType
 from typing import NamedTuple
@@ -38,6 +38,7 @@ from proxy.recall.query.dates import named_days, tells_time, terms_of_days
 from proxy.recall.query.stemming import stem
 from proxy.recall.ranking.packing import ENDS_WITH_QUESTION, POSTING, ROW, coded_length, term_of
 from proxy.recall.standing import wording as standing_wording
+from proxy.recall.text_cache import text_cache
 
 MAX_CHARACTERS = 65_536
 """Characters of a text that are read, to bound the time."""
@@ -80,7 +81,7 @@ def _word(run: str) -> Word:
     return Word(_plain(run))
 
 
-_cached_word = lru_cache(maxsize=WORD_CACHE_SIZE)(_word)
+_cached_word = text_cache(WORD_CACHE_SIZE)(_word)
 
 
 def _plain(word: str) -> str:
@@ -221,20 +222,12 @@ class TokenizedText:
         return CUES.possible(words_to_check(self.text[:MAX_CHARACTERS], self.folded))
 
 
-_cached_text = lru_cache(maxsize=_CACHED_TEXTS)(TokenizedText)
+_cached_text = text_cache(_CACHED_TEXTS)(TokenizedText)
 
 
 def tokenize(text: str) -> TokenizedText:
     """A tokenized text, cached if it is short."""
     return _cached_text(text) if len(text) <= _SHORT else TokenizedText(text)
-
-
-def clear_caches() -> None:
-    """Clear the caches of texts and words."""
-    for cached in (_cached_text, _cached_word, word_term, prefix_term, gram_term):
-        cached.cache_clear()
-    speakers.clear_cache()
-    CUES.clear_cache()
 
 
 def languages_by_script(word: str) -> tuple[str, ...]:
@@ -252,7 +245,7 @@ _NO_WORDS: frozenset[str] = frozenset()
 UNSPACED_STOPS = frozenset("".join(vocabulary(lambda each: each.language.stop_characters)))
 
 
-@lru_cache(maxsize=WORD_CACHE_SIZE)
+@text_cache(WORD_CACHE_SIZE)
 def word_term(word: str, language: str) -> bytes | None:
     """The term of a folded word of a script with spaces, None for a stop word."""
     if is_stop_word(word, language):
@@ -260,7 +253,7 @@ def word_term(word: str, language: str) -> bytes | None:
     return term_of(stem(word, language))
 
 
-@lru_cache(maxsize=WORD_CACHE_SIZE)
+@text_cache(WORD_CACHE_SIZE)
 def prefix_term(word: str) -> bytes | None:
     """The term of a long word's prefix, which derived and compound words share: painter and
     painting, Fahrrad and Fahrradtour, and most words stemmed in the wrong language.
@@ -273,7 +266,7 @@ def is_stop_word(word: str, language: str) -> bool:
     return word in STOP_WORDS.get(language, _NO_WORDS) or (len(word) == 1 and word.isalpha())
 
 
-@lru_cache(maxsize=WORD_CACHE_SIZE)
+@text_cache(WORD_CACHE_SIZE)
 def gram_term(gram: str) -> bytes | None:
     """The term of a character or a pair of characters, None if both are only grammar."""
     if all(character in UNSPACED_STOPS for character in gram):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import pairwise
 
 import msgspec
@@ -14,6 +14,7 @@ from proxy.recall.query.question import has_question_mark
 from proxy.recall.ranking.excerpts import GAP, Excerpter
 from proxy.recall.ranking.match import Matches
 from proxy.recall.ranking.score import LONG_TOKENS, Ranked
+from proxy.recall.text_cache import text_cache
 
 BLOCK_TOKENS = 40
 SESSION_TOKENS = 9
@@ -277,12 +278,7 @@ def _words_of(text: str) -> frozenset[str]:
     return _cached_words(text) if len(text) <= MAX_CACHED_CHARACTERS else _split(text)
 
 
-def clear_cache() -> None:
-    """Clear the cache of texts."""
-    _cached_words.cache_clear()
-
-
-@lru_cache(maxsize=CACHED_TEXTS)
+@text_cache(CACHED_TEXTS)
 def _cached_words(text: str) -> frozenset[str]:
     return _split(text)
 

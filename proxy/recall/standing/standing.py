@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import chain
 
 from proxy.recall.lexicon.cues import Cue, PossibleCues
@@ -30,6 +30,7 @@ from proxy.recall.standing.topics import (
     topic_of,
 )
 from proxy.recall.standing.wording import REPORTED, WORDINGS, Kind, Wording
+from proxy.recall.text_cache import text_cache
 
 SENTENCES_BEFORE = 3
 """Sentences before an instruction in which the task may be ordered that it is meant for."""
@@ -132,13 +133,7 @@ def _find(text: str) -> tuple[StandingInstruction, ...]:
 
 
 # Cached, since every question reads the same few messages again.
-_find_cached = lru_cache(maxsize=CACHED_MESSAGES)(_find)
-
-
-def clear_caches() -> None:
-    """Clear the caches of texts."""
-    _find_cached.cache_clear()
-    _topics_of_parts.cache_clear()
+_find_cached = text_cache(CACHED_MESSAGES)(_find)
 
 
 def has_instruction(text: str) -> bool:
@@ -313,7 +308,7 @@ def _merge(one: StandingInstruction, other: StandingInstruction) -> StandingInst
     )
 
 
-@lru_cache(maxsize=CACHED_MESSAGES)
+@text_cache(CACHED_MESSAGES)
 def _topics_of_parts(rule: str) -> tuple[frozenset[str], ...]:
     """The topic of each part of a rule.
 

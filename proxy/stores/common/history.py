@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from proxy.memory.archive import SessionArchive
-from proxy.memory.model import Ask, Card, Commit, Exchange, Position, SessionKey, Summary
+from proxy.memory.model import Ask, Card, Commit, Exchange, Position, Summary
 from proxy.stores.common.damage import BadCursor
 
 FIRST_SEQ = 1
@@ -128,10 +128,6 @@ def read_cursor(cursor: str) -> tuple[float, str]:
     except ValueError:
         pass
     raise BadCursor("not a cursor of this list")
-
-
-def with_tenant(key: SessionKey, tenant: str) -> SessionKey:
-    return SessionKey(tenant, key.session)
 
 
 # Restoring a session

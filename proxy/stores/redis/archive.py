@@ -36,6 +36,7 @@ from proxy.stores.common.rules import session_subject, user_subjects
 from proxy.stores.common.steps import revision_steps
 from proxy.stores.redis.base import (
     RedisBase,
+    bounded,
     field_of,
     format_time,
     limits_concurrency,
@@ -236,7 +237,8 @@ class RedisArchive(RedisLists, RedisIndex):
         _, owner, *activity = reply
         # The lists have a copy of its expiry, and its index must live as long.
         if revision.details is not None:
-            await self._update_lists(key, owner.decode(), activity)
+            listing = self._add_to_lists(key, owner.decode(), activity)
+            await bounded(listing, self._commit_timeout)
             await self._set_life(owner_of(key, owner.decode()), int(activity[1]))
         return True
 
@@ -301,7 +303,3 @@ class RedisArchive(RedisLists, RedisIndex):
         if new:
             await self._remove(key)
         return False
-
-    @with_timeout("write")
-    async def _update_lists(self, key: SessionKey, owner: str, activity: Sequence[bytes]) -> None:
-        await self._add_to_lists(key, owner, activity)

@@ -174,7 +174,7 @@ class RedisErasures(RedisBase):
         await self._scripts.write(self._scripts.unmark, keys, (format_time(began),))
 
     @with_timeout("read")
-    async def erased(self, subjects: Sequence[Subject], began: float) -> bool:
+    async def is_erased(self, subjects: Sequence[Subject], began: float) -> bool:
         keys = [mark_key(subject) for subject in subjects]
         marks = await self._link.many([(key, ("GET", key)) for key in keys])
         return any(is_refused(float(mark), began) for mark in marks if mark is not None)

@@ -15,7 +15,7 @@ from math import inf
 from proxy.memory.archive import PAGE_BYTES, OnProgress, Page, Session
 from proxy.memory.erasure import Subject
 from proxy.memory.model import SessionKey
-from proxy.stores.common.history import read_cursor, sessions_cursor, with_tenant
+from proxy.stores.common.history import read_cursor, sessions_cursor
 from proxy.stores.redis.base import (
     ANY_LIST,
     RedisBase,
@@ -243,7 +243,7 @@ class RedisLists(RedisBase):
         If it is written to between copying and deleting it is copied again; the stamp makes sure
         that this replaces the earlier copy and nothing else.
         """
-        target = with_tenant(key, new)
+        target = key._replace(tenant=new)
         copied = b""
         while True:
             dump = await self._scripts.read(self._scripts.dump, session_keys(key), ())

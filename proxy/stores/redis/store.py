@@ -16,7 +16,7 @@ from proxy.memory.model import SessionKey, State
 from proxy.memory.store import StoreError
 from proxy.recall.index import Owner, Unindexed, read_unindexed, sessions_of
 from proxy.stores.redis.archive import SCANNED_AT_ONCE, RedisArchive, RedisSummaries, page_of
-from proxy.stores.redis.base import PAGES_AT_ONCE, list_keys, session_keys, with_timeout
+from proxy.stores.redis.base import PAGES_AT_ONCE, bounded, list_keys, session_keys, with_timeout
 from proxy.stores.redis.codec import read_messages, read_session
 from proxy.stores.redis.commit import RedisCommits, RedisErasures
 from proxy.stores.redis.concerns import QUESTIONS, concerns_of
@@ -134,7 +134,7 @@ class RedisStore(
         # First: without the session nobody would know whose index has it, if this is interrupted.
         if owner := await self._owner_of(key):
             await self.drop_session(Owner(key.tenant, user=owner), key.session)
-        status, owner = await self._delete(key)
+        status, owner = await bounded(self._remove(key), self._commit_timeout)
         await self._forget_work(key)
         await self.drop(Owner(key.tenant, session=key.session))
         if owner:
@@ -153,10 +153,6 @@ class RedisStore(
 
     async def wipe(self) -> None:
         """Nothing to do: only the server writes its files."""
-
-    @with_timeout("write")
-    async def _delete(self, key: SessionKey) -> tuple[int, str]:
-        return await self._remove(key)
 
     @with_timeout(MOVE_SECONDS)
     async def move(self, old: str, new: str, on_progress: OnProgress = do_nothing) -> int:

@@ -28,6 +28,9 @@ MAX_CONNECTIONS = 32
 SCANNED_AT_ONCE = 1000
 """Keys that a server examines before it serves others."""
 
+PACKED_AT_ONCE, MANY_ARGUMENTS = 500, 5000
+"""Arguments that one call encodes; more than so many are encoded in a thread."""
+
 CHECK_SECONDS = 1.0
 """Seconds between two checks with Sentinel whether the master is still the same."""
 
@@ -178,7 +181,10 @@ class ConnectionPool:
 
     async def _exchange(self, connection: OpenConnection, commands: Sequence[Command]) -> list[Any]:
         try:
-            replies = await connection.request(_encode(commands), len(commands))
+            many = sum(map(len, commands)) > MANY_ARGUMENTS
+            in_thread = asyncio.to_thread(encode_in_pieces, commands) if many else None
+            packed = await in_thread if in_thread else encode(commands)
+            replies = await connection.request(packed, len(commands))
         except BaseException as error:
             # Also if cancelled: an unread reply must not be taken for that of the next request.
             await connection.close()
@@ -260,6 +266,17 @@ def raise_errors(replies: list[Any]) -> list[Any]:
     return replies
 
 
-def _encode(commands: Sequence[Command]) -> bytes:
+def encode(commands: Sequence[Command]) -> bytes:
     """The commands in the Redis protocol, by hiredis: four times as fast as redis-py."""
     return b"".join([pack_command(tuple(command)) for command in commands])
+
+
+def encode_in_pieces(commands: Sequence[Command]) -> bytes:
+    """The same; other threads run in between, and what grows is not copied again and again."""
+    pieces: list[bytes] = []
+    for command in commands:
+        pieces.append(b"*%d\r\n" % len(command))
+        for at in range(0, len(command), PACKED_AT_ONCE):
+            packed = pack_command(tuple(command[at : at + PACKED_AT_ONCE]))
+            pieces.append(packed[packed.index(b"\n") + 1 :])  # without the number of arguments
+    return b"".join(pieces)

@@ -54,7 +54,7 @@ class RedisQueue(RedisBase):
         at_once = max(limit, SKIPPED_AT_ONCE) if excluded else limit
         while len(found) < limit and skipped < MAX_SKIPPED:
             names = await self._due(now, skipped, at_once)
-            found |= {name: at for name, at in names if _tenant_in(name) not in excluded}
+            found |= {name: at for name, at in names if name.split(b":", 2)[1] not in excluded}
             skipped += at_once
             if len(names) < at_once:
                 break
@@ -120,10 +120,12 @@ class RedisQueue(RedisBase):
         await self._run_on(work, self._scripts.work_put_off, work.lease, repr(due), int(failed))
 
     async def _forget_work(self, key: SessionKey) -> None:
-        await self._write_script(self._scripts.work_forget, QUEUE_KEYS, work_names(key))
+        names = [piece_name(key, kind) for kind in get_args(Kind)]
+        await self._write_script(self._scripts.work_forget, QUEUE_KEYS, names)
 
     async def _run_on(self, work: Work, script: Script, *arguments: Any) -> Any:
-        return await self._write_script(script, QUEUE_KEYS, (work_name(work), *arguments))
+        name = piece_name(work.key, work.kind)
+        return await self._write_script(script, QUEUE_KEYS, (name, *arguments))
 
 
 # Keys, arguments and replies of the scripts
@@ -134,15 +136,6 @@ QUEUE_KEYS = [b"mp:{+work}:due", b"mp:{+work}:pieces"]
 
 def piece_name(key: SessionKey, kind: Kind) -> str:
     return f"{kind}:{quote(key.tenant, safe='')}:{quote(key.session, safe='')}"
-
-
-def work_name(work: Work) -> str:
-    return piece_name(SessionKey(work.tenant, work.session), work.kind)
-
-
-def work_names(key: SessionKey) -> list[str]:
-    """The names of a session's work of every kind."""
-    return [piece_name(key, kind) for kind in get_args(Kind)]
 
 
 def due_arguments(key: SessionKey, dues: Sequence[Due]) -> list[Any]:
@@ -156,10 +149,6 @@ def due_arguments(key: SessionKey, dues: Sequence[Due]) -> list[Any]:
 def _quoted_tenants(tenants: Collection[str]) -> frozenset[bytes]:
     """Tenants as they are written in the names of pieces."""
     return frozenset(quote(tenant, safe="").encode() for tenant in tenants)
-
-
-def _tenant_in(name: bytes) -> bytes:
-    return name.split(b":", 2)[1]
 
 
 def profile_of(packed: bytes) -> str:

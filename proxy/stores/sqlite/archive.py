@@ -5,8 +5,8 @@ Functions of a connection inside a transaction.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Collection, Sequence
+from sqlite3 import Connection
 from typing import Any
 
 import msgspec
@@ -101,7 +101,7 @@ _indexes = msgspec.json.Decoder(list[int])
 # Reading
 
 
-def session(connection: sqlite3.Connection, now: float, key: SessionKey) -> Session | None:
+def session(connection: Connection, now: float, key: SessionKey) -> Session | None:
     row = connection.execute(
         f"{_SESSION} AND s.session = :session",
         {"tenant": key.tenant, "session": key.session, "now": now},
@@ -109,7 +109,7 @@ def session(connection: sqlite3.Connection, now: float, key: SessionKey) -> Sess
     return _session(row) if row else None
 
 
-def tenants(connection: sqlite3.Connection, now: float) -> list[str]:
+def tenants(connection: Connection, now: float) -> list[str]:
     rows = connection.execute(
         f"SELECT DISTINCT s.tenant FROM sessions s WHERE {LIVE} ORDER BY s.tenant", {"now": now}
     )
@@ -117,7 +117,7 @@ def tenants(connection: sqlite3.Connection, now: float) -> list[str]:
 
 
 def sessions(
-    connection: sqlite3.Connection,
+    connection: Connection,
     now: float,
     tenant: str,
     user: str | None,
@@ -146,7 +146,7 @@ def sessions(
 
 
 def messages(
-    connection: sqlite3.Connection,
+    connection: Connection,
     now: float,
     key: SessionKey,
     states: Collection[State],
@@ -167,7 +167,7 @@ def messages(
 
 
 def unindexed(
-    connection: sqlite3.Connection,
+    connection: Connection,
     now: float,
     key: SessionKey,
     states: Collection[State],
@@ -185,7 +185,7 @@ def unindexed(
 
 
 def message(
-    connection: sqlite3.Connection, now: float, key: SessionKey, message: str
+    connection: Connection, now: float, key: SessionKey, message: str
 ) -> StoredMessage | None:
     place, session = locate(message), find(connection, key, now)
     rows = connection.execute(_LINE, (session, *place)).fetchall() if place else []
@@ -193,7 +193,7 @@ def message(
 
 
 def lines(
-    connection: sqlite3.Connection, now: float, key: SessionKey, after: int, limit: int
+    connection: Connection, now: float, key: SessionKey, after: int, limit: int
 ) -> Page[StoredMessage]:
     session = find(connection, key, now)
     rows, more = page_in(connection.execute(_LINES, (session, after, limit + 1)), limit)
@@ -209,7 +209,7 @@ def _lines(rows: Sequence[Any]) -> tuple[StoredMessage, ...]:
 
 
 def exchange(
-    connection: sqlite3.Connection, now: float, key: SessionKey, exchange: str
+    connection: Connection, now: float, key: SessionKey, exchange: str
 ) -> tuple[Exchange, Sequence[str]] | None:
     session = find(connection, key, now)
     row = connection.execute(_RECORD, (session, exchange)).fetchone()
@@ -225,7 +225,7 @@ def exchange(
 
 
 def exchanges(
-    connection: sqlite3.Connection, now: float, key: SessionKey, before: int | None, limit: int
+    connection: Connection, now: float, key: SessionKey, before: int | None, limit: int
 ) -> Page[PlacedExchange]:
     session = find(connection, key, now)
     last = _LAST if before is None else before
@@ -270,7 +270,7 @@ tenant = :old AND (expires_at IS NULL OR expires_at > :now)
 """
 
 
-def delete(connection: sqlite3.Connection, now: float, key: SessionKey) -> bool:
+def delete(connection: Connection, now: float, key: SessionKey) -> bool:
     row = connection.execute(
         "SELECT id, owner, expires_at IS NULL OR expires_at > ? FROM sessions "
         "WHERE tenant = ? AND session = ?",
@@ -288,7 +288,7 @@ def delete(connection: sqlite3.Connection, now: float, key: SessionKey) -> bool:
     return bool(row[2])
 
 
-def move(connection: sqlite3.Connection, now: float, old: str, new: str) -> int:
+def move(connection: Connection, now: float, old: str, new: str) -> int:
     if old == new:
         return 0
     clear_conflicting(connection, now, old, new)

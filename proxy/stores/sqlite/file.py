@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from copy import copy
 from functools import wraps
 from pathlib import Path
+from sqlite3 import Connection
 from threading import Lock
 from typing import Any, Concatenate, ParamSpec, Self, TypeAlias, TypeVar
 
@@ -35,7 +35,7 @@ from proxy.stores.sqlite.worker import Opener, Priority, Running, Worker, consis
 T = TypeVar("T")
 P = ParamSpec("P")
 
-Work: TypeAlias = Callable[Concatenate[sqlite3.Connection, float, P], T]
+Work: TypeAlias = Callable[Concatenate[Connection, float, P], T]
 """What a job runs in a transaction: a function of the connection, of the time of the call (Unix
 seconds), and of the arguments of the store's method."""
 
@@ -78,7 +78,7 @@ class SQLiteOpener:
         self._known: Identity = None
         self._log: tuple[Identity, Identity] | None = None
 
-    def connect(self) -> sqlite3.Connection:
+    def connect(self) -> Connection:
         # One thread at a time: the file must be created before another thread locks it.
         with self._connecting:
             self.check()
@@ -93,7 +93,7 @@ class SQLiteOpener:
             self._connections += 1
             return connection
 
-    def close(self, connection: sqlite3.Connection) -> None:
+    def close(self, connection: Connection) -> None:
         """Closing the last connection makes SQLite remove the log; the next one creates another."""
         with self._connecting, closing(connection):
             self._connections -= 1
@@ -217,7 +217,9 @@ class SQLiteFile:
             raise error
 
     async def _empty_log(self) -> None:
-        await self._active_writer.empty_log(self._commit_timeout)
+        await self._active_writer.run(
+            lambda c: None, self._commit_timeout, "large", keeps_caches=True, truncate=True
+        )
 
     async def _tidy(self) -> None:
         """Remove expired data also if nobody writes, and retry to empty the log."""
@@ -251,51 +253,49 @@ class SQLiteFile:
         for worker in workers:
             await asyncio.to_thread(worker.join, self._commit_timeout * 2)
 
-    def _read(self, work: Callable[[sqlite3.Connection], T]) -> Running[T]:
+    def _read(self, work: Callable[[Connection], T]) -> Running[T]:
         """Run a read that a chat waits for."""
         return self._run_in(self._readers[0] if self._readers else None, work)
 
-    def _list(self, work: Callable[[sqlite3.Connection], T]) -> Running[T]:
+    def _list(self, work: Callable[[Connection], T]) -> Running[T]:
         """Run a read of the memory API or of background work."""
         return self._run_in(self._lister, work)
 
-    async def _page(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def _page(self, work: Callable[[Connection], T]) -> T:
         """The same for a large read: one at a time, and its timeout starts after the others."""
         async with self._page_lock:
             return await self._list(work)
 
-    def _run_in(self, reader: Worker | None, work: Callable[[sqlite3.Connection], T]) -> Running[T]:
+    def _run_in(self, reader: Worker | None, work: Callable[[Connection], T]) -> Running[T]:
         if reader is None:
             raise StoreError("the store is not open")
         return reader.run(work, self._timeout)
 
-    def _write(self, work: Callable[[sqlite3.Connection], T]) -> Running[T]:
+    def _write(self, work: Callable[[Connection], T]) -> Running[T]:
         return self._active_writer.run(work, self._commit_timeout)
 
-    def _write_large(self, work: Callable[[sqlite3.Connection], T]) -> Running[T]:
+    def _write_large(self, work: Callable[[Connection], T]) -> Running[T]:
         """Run a write of tenths of a second, in a transaction of its own."""
         return self._active_writer.run(work, self._commit_timeout, "large")
 
     def _write_keeping_caches(
-        self, work: Callable[[sqlite3.Connection], T], priority: Priority = "soon"
+        self, work: Callable[[Connection], T], priority: Priority = "soon"
     ) -> Running[T]:
         """Run a write that changes nothing cached, or updates the caches itself."""
         return self._active_writer.run(work, self._commit_timeout, priority, keeps_caches=True)
 
-    def _write_later(self, work: Callable[[sqlite3.Connection], T]) -> Running[T]:
+    def _write_later(self, work: Callable[[Connection], T]) -> Running[T]:
         """The same for a write that can be repeated: all other writes go first."""
         return self._active_writer.run(work, self._commit_timeout, "later", keeps_caches=True)
 
-    def _with_space_check(
-        self, work: Callable[[sqlite3.Connection], T]
-    ) -> Callable[[sqlite3.Connection], T]:
+    def _with_space_check(self, work: Callable[[Connection], T]) -> Callable[[Connection], T]:
         """The work, raising StoreFull first if the disk has less than ``MIN_FREE_BYTES`` left.
 
         For writes that can wait or be repeated: that space is for exchanges, and for deletions,
         which need some before they free any.
         """
 
-        def checked(connection: sqlite3.Connection) -> T:
+        def checked(connection: Connection) -> T:
             free_bytes = _free_bytes(self._path.parent)
             if free_bytes is not None and free_bytes < MIN_FREE_BYTES:
                 raise StoreFull(f"SQLite: {_disk_message(free_bytes)}")
@@ -311,7 +311,7 @@ class SQLiteFile:
         return writer
 
     async def _erase(
-        self, work: Callable[[sqlite3.Connection], T], on_result: Callable[[T], None] | None = None
+        self, work: Callable[[Connection], T], on_result: Callable[[T], None] | None = None
     ) -> T:
         """Run a write that removes data, and then overwrite that data in the files and in the log,
         unless a reader keeps the log: see ``wipe``.
@@ -338,7 +338,7 @@ class SQLiteFile:
             began = clock()
 
     async def _erase_texts(
-        self, work: Callable[[sqlite3.Connection], T], on_result: Callable[[T], None] | None = None
+        self, work: Callable[[Connection], T], on_result: Callable[[T], None] | None = None
     ) -> T:
         """The same for texts that may be cached: the caches are cleared."""
         try:
@@ -355,7 +355,7 @@ class MethodFactory:
 
     def __init__(
         self,
-        run: Callable[[SQLiteFile, Callable[[sqlite3.Connection], Any]], Running[Any]],
+        run: Callable[[SQLiteFile, Callable[[Connection], Any]], Running[Any]],
         *,
         reads: bool = False,
     ) -> None:
@@ -392,13 +392,11 @@ writes_later, erases_texts = (
 )
 
 
-def without_time(work: Callable[Concatenate[sqlite3.Connection, P], T]) -> Work[P, T]:
+def without_time(work: Callable[Concatenate[Connection, P], T]) -> Work[P, T]:
     """Makes ``Work`` from a function without a parameter for the time."""
 
     @wraps(work)
-    def timed(
-        connection: sqlite3.Connection, now: float, /, *args: P.args, **kwargs: P.kwargs
-    ) -> T:
+    def timed(connection: Connection, now: float, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return work(connection, *args, **kwargs)
 
     return timed

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Collection, Sequence
+from sqlite3 import Connection
 
 import msgspec
 
@@ -19,7 +19,7 @@ from proxy.stores.common.rules import (
     upper_bound,
     user_subjects,
 )
-from proxy.stores.sqlite.marks import erased
+from proxy.stores.sqlite.marks import is_erased
 from proxy.stores.sqlite.rows import page_in, store_text, text_in
 
 PURGED_AT_ONCE = 10
@@ -81,7 +81,7 @@ UPDATE items SET tenant = ?2 WHERE tenant = ?1 AND (expires_at IS NULL OR expire
 """
 
 
-def people(connection: sqlite3.Connection, now: float, tenant: str, after: str) -> list[str]:
+def people(connection: Connection, now: float, tenant: str, after: str) -> list[str]:
     """The next users with items, after the user ``after``."""
     found: list[str] = []
     while len(found) < PEOPLE_AT_ONCE:
@@ -94,7 +94,7 @@ def people(connection: sqlite3.Connection, now: float, tenant: str, after: str) 
 
 
 def items_at(
-    connection: sqlite3.Connection, now: float, owner: ItemOwner, places: Collection[Place]
+    connection: Connection, now: float, owner: ItemOwner, places: Collection[Place]
 ) -> dict[Place, Item]:
     query = f"{_ROW} WHERE {_AT} AND {_ALIVE}"
     rows = (connection.execute(query, (*owner, pack(place), now)).fetchone() for place in places)
@@ -102,7 +102,7 @@ def items_at(
 
 
 def items(
-    connection: sqlite3.Connection,
+    connection: Connection,
     now: float,
     owner: ItemOwner,
     prefix: Namespace,
@@ -120,7 +120,7 @@ def items(
 
 
 def namespaces(
-    connection: sqlite3.Connection,
+    connection: Connection,
     now: float,
     owner: ItemOwner,
     prefix: Namespace,
@@ -141,14 +141,14 @@ def namespaces(
 
 
 def change_items(
-    connection: sqlite3.Connection,
+    connection: Connection,
     now: float,
     owner: ItemOwner,
     changes: Sequence[Change],
     since: float | None = None,
 ) -> bool:
     discard_expired(connection, now, PURGED_AT_ONCE)
-    if erased(connection, now, user_subjects(*owner), since):
+    if is_erased(connection, now, user_subjects(*owner), since):
         return False
     for change in changes:
         if change.after is not None and change.after != _version(connection, owner, change, now):
@@ -165,13 +165,13 @@ def change_items(
 
 
 def adopt_items(
-    connection: sqlite3.Connection,
+    connection: Connection,
     now: float,
     owner: ItemOwner,
     items: Sequence[Item],
     since: float | None = None,
 ) -> int:
-    if erased(connection, now, user_subjects(*owner), since):
+    if is_erased(connection, now, user_subjects(*owner), since):
         return 0
     adopted = 0
     for item in items:
@@ -187,16 +187,14 @@ def adopt_items(
     return adopted
 
 
-def _version(connection: sqlite3.Connection, owner: ItemOwner, change: Change, now: float) -> int:
+def _version(connection: Connection, owner: ItemOwner, change: Change, now: float) -> int:
     at = (*owner, pack(Place(change.namespace, change.key)), now)
     query = f"SELECT version FROM items WHERE {_AT} AND {_ALIVE}"
     row = connection.execute(query, at).fetchone()
     return row[0] if row else 0
 
 
-def drop_some(
-    connection: sqlite3.Connection, now: float, owner: ItemOwner, prefix: Namespace
-) -> int:
+def drop_some(connection: Connection, now: float, owner: ItemOwner, prefix: Namespace) -> int:
     """Remove some items below a prefix, and first all that have expired; 0 once none is left."""
     beginning = lower_bound(prefix)
     among = (*owner, beginning, upper_bound(beginning))
@@ -204,12 +202,12 @@ def drop_some(
     return connection.execute(_DROP, (*among, DROPPED_AT_ONCE)).rowcount
 
 
-def discard_expired(connection: sqlite3.Connection, now: float, limit: int) -> None:
+def discard_expired(connection: Connection, now: float, limit: int) -> None:
     """Remove expired items of any owner, at most ``limit``."""
     connection.execute(_PURGE, (now, limit))
 
 
-def move(connection: sqlite3.Connection, now: float, old: str, new: str) -> None:
+def move(connection: Connection, now: float, old: str, new: str) -> None:
     """Move a tenant's items to another; if both have an item at a place, both stay."""
     connection.execute(_CLEAR_WAY, (old, new, now))
     connection.execute(_MOVE, (old, new, now))

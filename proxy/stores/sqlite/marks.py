@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
+from sqlite3 import Connection
 
 from proxy.memory.erasure import Subject
 from proxy.stores.common.rules import NO_MARK, digest_of, expiry, is_refused
@@ -22,23 +22,23 @@ DELETE FROM erasures WHERE subject IN
 _LIFT = "DELETE FROM erasures WHERE subject = ?1 AND (?2 IS NULL OR until < ?2)"
 
 
-def mark(connection: sqlite3.Connection, subjects: Sequence[Subject], until: float) -> None:
+def mark(connection: Connection, subjects: Sequence[Subject], until: float) -> None:
     rows = [(digest_of(subject), until, expiry(until)) for subject in subjects]
     connection.executemany(_MARK, rows)
 
 
-def unmark(connection: sqlite3.Connection, subject: Subject, began: float | None = None) -> None:
+def unmark(connection: Connection, subject: Subject, began: float | None = None) -> None:
     connection.execute(_LIFT, (digest_of(subject), began))
 
 
-def erased(
-    connection: sqlite3.Connection, now: float, subjects: Sequence[Subject], began: float | None
+def is_erased(
+    connection: Connection, now: float, subjects: Sequence[Subject], began: float | None
 ) -> bool:
     """Whether any of these was erased after ``began`` (None: unknown, not refused)."""
     return began is not None and is_refused(mark_of(connection, subjects, now), began)
 
 
-def mark_of(connection: sqlite3.Connection, subjects: Sequence[Subject], now: float) -> float:
+def mark_of(connection: Connection, subjects: Sequence[Subject], now: float) -> float:
     """The time of the latest mark of these."""
     places = ", ".join("?" * len(subjects))
     query = f"SELECT max(until) FROM erasures WHERE expires_at > ? AND subject IN ({places})"
@@ -46,6 +46,6 @@ def mark_of(connection: sqlite3.Connection, subjects: Sequence[Subject], now: fl
     return NO_MARK if row[0] is None else float(row[0])
 
 
-def purge(connection: sqlite3.Connection, now: float, limit: int) -> None:
+def purge(connection: Connection, now: float, limit: int) -> None:
     """Remove expired marks, at most ``limit``."""
     connection.execute(_PURGE, (now, limit))

@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from sqlite3 import Connection
 from typing import Any, NamedTuple
 
 from proxy.memory.archive import Message
@@ -69,8 +70,8 @@ _HEAD_SINCE = _SESSION_ROW.format("".join(f", {_ADDED.format(joined)}" for joine
 _ONE_TEXT = f"""
 SELECT {{text}} FROM sessions s
 JOIN exchanges x ON x.session = s.id AND x.id = :exchange
-JOIN messages m ON m.session = x.session AND m.seq = x.first + :index AND :index < x.size
-WHERE s.tenant = :tenant AND s.session = :name AND {LIVE} AND {{column}} IS NOT NULL
+JOIN messages m ON m.session = x.session AND m.seq = x.first + :number AND :number < x.size
+WHERE s.tenant = :tenant AND s.session = :session AND {LIVE} AND {{column}} IS NOT NULL
 """
 _BODY, _WIRE = (_ONE_TEXT.format(text=text_in(at), column=at) for at in ("m.body", "m.wire"))
 
@@ -167,7 +168,7 @@ class LogQuery(NamedTuple):
     ask: Ask
 
     @property
-    def unbounded(self) -> bool:
+    def is_unbounded(self) -> bool:
         return self.row.start is None and is_within_bounds(
             self.row.messages, self.row.tokens, self.ask
         )
@@ -183,7 +184,7 @@ class LogQuery(NamedTuple):
     def first_turn_in(self, log: Sequence[Entry]) -> int:
         """The turn with which the bounded log begins; if ``log``, the end of the log, is too short
         to tell, a lower one."""
-        if self.unbounded or not log:
+        if self.is_unbounded or not log:
             return 0
 
         def backwards() -> Iterable[tuple[int, int]]:
@@ -197,7 +198,7 @@ class LogQuery(NamedTuple):
 
 
 def load(
-    connection: sqlite3.Connection, now: float, key: SessionKey, ask: Ask, known: CachedLog | None
+    connection: Connection, now: float, key: SessionKey, ask: Ask, known: CachedLog | None
 ) -> tuple[Snapshot, CachedLog | None]:
     """The snapshot, and the log to cache, which the next load gets as ``known``."""
     if known is None and _head(connection, key, ask, now) is None:
@@ -207,7 +208,7 @@ def load(
 
 
 def load_from_cache(
-    connection: sqlite3.Connection, now: float, key: SessionKey, ask: Ask, known: CachedLog
+    connection: Connection, now: float, key: SessionKey, ask: Ask, known: CachedLog
 ) -> tuple[Snapshot, CachedLog | None] | None:
     """The same from the cached log and what was appended; None if more must be read."""
     row = _head(connection, key, ask, now, known)
@@ -220,13 +221,13 @@ def load_from_cache(
 
 
 def _load(
-    connection: sqlite3.Connection, now: float, key: SessionKey, ask: Ask
+    connection: Connection, now: float, key: SessionKey, ask: Ask
 ) -> tuple[Snapshot, CachedLog | None]:
     row = _head(connection, key, ask, now)
     if row is None:
         return Snapshot(), None
     query = _log_query(row, ask)
-    begin = 0 if query.unbounded else _first_turn(connection, query)
+    begin = 0 if query.is_unbounded else _first_turn(connection, query)
     entries, texts = _texts(connection, _LOG_FROM, (row.session, begin), row.messages)
     older: tuple[Entry, ...] = ()
     if begin:
@@ -238,7 +239,7 @@ def _load(
 
 
 def _snapshot(
-    connection: sqlite3.Connection, row: SessionRow, ask: Ask, log: LogPart, *, whole: bool = False
+    connection: Connection, row: SessionRow, ask: Ask, log: LogPart, *, whole: bool = False
 ) -> Snapshot:
     """``whole``: ``log`` is only the end of the log; if the whole log was asked for it is read."""
     last, attempt = row.last, row.attempt
@@ -306,39 +307,31 @@ def _with_added(known: CachedLog, row: SessionRow) -> LogPart | None:
 
 
 def bodies(
-    connection: sqlite3.Connection, now: float, key: SessionKey, ids: Collection[str]
+    connection: Connection, now: float, key: SessionKey, ids: Collection[str]
 ) -> dict[str, bytes]:
     return _texts_by_id(connection, _BODY, now, key, ids)
 
 
 def wires(
-    connection: sqlite3.Connection, now: float, key: SessionKey, ids: Collection[str]
+    connection: Connection, now: float, key: SessionKey, ids: Collection[str]
 ) -> dict[str, bytes]:
     return _texts_by_id(connection, _WIRE, now, key, ids)
 
 
 def _texts_by_id(
-    connection: sqlite3.Connection, query: str, now: float, key: SessionKey, ids: Collection[str]
+    connection: Connection, query: str, now: float, key: SessionKey, ids: Collection[str]
 ) -> dict[str, bytes]:
     found = {}
     for place in locate_all(ids):
-        row = connection.execute(
-            query,
-            {
-                "tenant": key.tenant,
-                "name": key.session,
-                "exchange": place.exchange,
-                "index": place.number,
-                "now": now,
-            },
-        ).fetchone()
+        named = {**key._asdict(), **place._asdict(), "now": now}
+        row = connection.execute(query, named).fetchone()
         if row:
             found[message_id(*place)] = codec.text(row[0]) or b""
     return found
 
 
 def passages(
-    connection: sqlite3.Connection,
+    connection: Connection,
     now: float,
     tenant: str,
     user: str | None,
@@ -355,14 +348,14 @@ def passages(
 
 
 def _texts(
-    connection: sqlite3.Connection, query: str, arguments: Any, count: int
+    connection: Connection, query: str, arguments: Any, count: int
 ) -> tuple[tuple[Entry, ...], list[bytes | None]]:
     """The entries and bodies that ``query`` finds, about ``count`` of each."""
     return _rows(connection, query, arguments, count)[:2]
 
 
 def _rows(
-    connection: sqlite3.Connection, query: str, arguments: Any, count: int, extra: str = "NULL"
+    connection: Connection, query: str, arguments: Any, count: int, extra: str = "NULL"
 ) -> tuple[tuple[Entry, ...], list[bytes | None], str]:
     """The same, and a JSON list of the third column; ``extra`` is the SQL that makes it."""
     if count <= PIECE:
@@ -383,7 +376,7 @@ def _rows(
 
 
 def _head(
-    connection: sqlite3.Connection,
+    connection: Connection,
     key: SessionKey,
     ask: Ask,
     now: float,
@@ -402,7 +395,7 @@ def _head(
     return SessionRow(*row) if row else None
 
 
-def _first_turn(connection: sqlite3.Connection, query: LogQuery) -> int:
+def _first_turn(connection: Connection, query: LogQuery) -> int:
     newest = connection.execute(_NEWEST, (query.row.session,)).fetchone()
     if newest is None:
         return 0
@@ -414,7 +407,7 @@ def _first_turn(connection: sqlite3.Connection, query: LogQuery) -> int:
 
 
 def _earlier_turns(
-    connection: sqlite3.Connection, session: int, begin: int, last: SeqSpan
+    connection: Connection, session: int, begin: int, last: SeqSpan
 ) -> tuple[tuple[Entry, ...], list[bytes | None]]:
     """The turns before ``begin`` that the last exchange belongs to: late answers to a call."""
     arguments = {
@@ -426,7 +419,7 @@ def _earlier_turns(
     return _texts(connection, _LOG_BEFORE, arguments, last.size)
 
 
-def _whole_log(connection: sqlite3.Connection, session: int) -> tuple[Entry, ...]:
+def _whole_log(connection: Connection, session: int) -> tuple[Entry, ...]:
     return codec.decode_pieces(_pieces(connection.execute(_CARDS, (session,))))
 
 
@@ -440,6 +433,6 @@ def _pieces(cursor: sqlite3.Cursor) -> Iterator[list[bytes]]:
         yield [row[0] for row in rows]
 
 
-def _alternates(connection: sqlite3.Connection, session: int) -> dict[str, tuple[Entry, ...]]:
+def _alternates(connection: Connection, session: int) -> dict[str, tuple[Entry, ...]]:
     rows = connection.execute(_IDLE_CHOICES, (session,))
     return codec.alternates(codec.decode_pieces(_pieces(rows)))

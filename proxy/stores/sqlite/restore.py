@@ -7,10 +7,10 @@ time to live in case it is never published.
 from __future__ import annotations
 
 import secrets
-import sqlite3
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from itertools import pairwise
+from sqlite3 import Connection
 from typing import NamedTuple
 
 from proxy.memory.archive import PlacedExchange, SessionArchive, StoredMessage
@@ -20,7 +20,7 @@ from proxy.memory.store import StoreError
 from proxy.stores.common import codec
 from proxy.stores.common.history import RestoredCounts, counts_of
 from proxy.stores.common.rules import digest_of, session_subject, user_subjects
-from proxy.stores.sqlite.marks import erased
+from proxy.stores.sqlite.marks import is_erased
 from proxy.stores.sqlite.rows import (
     STAGED,
     Head,
@@ -74,7 +74,7 @@ def parts_of(archived: SessionArchive) -> list[slice]:
 
 
 def stage(
-    connection: sqlite3.Connection, now: float, key: SessionKey, archived: SessionArchive
+    connection: Connection, now: float, key: SessionKey, archived: SessionArchive
 ) -> str | None:
     """Begin to restore a session; its hidden name, or None if the key has a session already."""
     if find_head(connection, key, now) is not None:
@@ -87,7 +87,7 @@ def stage(
     return name
 
 
-def write_step(staged: StagedSession, step: int, connection: sqlite3.Connection) -> None:
+def write_step(staged: StagedSession, step: int, connection: Connection) -> None:
     """Write a step of a session; repeating it changes nothing.
 
     Raises StoreError if the earlier steps have expired.
@@ -102,9 +102,7 @@ def write_step(staged: StagedSession, step: int, connection: sqlite3.Connection)
         _insert(connection, session, lines, exchanges, counts.choices)
 
 
-def publish(
-    staged: StagedSession, key: SessionKey, now: float, connection: sqlite3.Connection
-) -> bool:
+def publish(staged: StagedSession, key: SessionKey, now: float, connection: Connection) -> bool:
     """Make a staged session visible; False if it may not be any more, and then remove it."""
     name, archived, counts, _, since = staged
     session = _find_staged(connection, name)
@@ -119,30 +117,26 @@ def publish(
     return True
 
 
-def discard(connection: sqlite3.Connection, name: str) -> None:
+def discard(connection: Connection, name: str) -> None:
     """Remove a staged session, if anything is left of it."""
     with suppress(StoreError):
         remove(connection, _find_staged(connection, name))
 
 
-def cancel(connection: sqlite3.Connection, key: SessionKey) -> None:
+def cancel(connection: Connection, key: SessionKey) -> None:
     """Cancel the restores for this key: they are never published."""
-    place = _hidden_prefix(key)
-    found = connection.execute(
-        "SELECT id FROM sessions WHERE tenant = ? AND session > ? AND session < ?",
-        (STAGED, f"{place}.", f"{place}/"),
-    )
-    for (session,) in found.fetchall():
-        mark_removed(connection, session)
+    prefix = _hidden_prefix(key)
+    _remove_staged(connection, "session > ? AND session < ?", f"{prefix}.", f"{prefix}/")
 
 
-def cancel_all(connection: sqlite3.Connection, tenant: str, user: str) -> None:
+def cancel_all(connection: Connection, tenant: str, user: str) -> None:
     """Cancel the restores for this user: they are never published."""
-    found = connection.execute(
-        "SELECT id FROM sessions WHERE tenant = ? AND owner = ?",
-        (STAGED, _hidden_owner(tenant, user)),
-    )
-    for (session,) in found.fetchall():
+    _remove_staged(connection, "owner = ?", _hidden_owner(tenant, user))
+
+
+def _remove_staged(connection: Connection, where: str, *values: str | None) -> None:
+    query = f"SELECT id FROM sessions WHERE tenant = ? AND {where}"
+    for (session,) in connection.execute(query, (STAGED, *values)).fetchall():
         mark_removed(connection, session)
 
 
@@ -157,7 +151,7 @@ def _hidden_owner(tenant: str, user: str | None) -> str | None:
     return digest_of(Subject(tenant, user)).hex() if user else None
 
 
-def _find_staged(connection: sqlite3.Connection, name: str) -> int:
+def _find_staged(connection: Connection, name: str) -> int:
     row = connection.execute(
         "SELECT id FROM sessions WHERE tenant = ? AND session = ?", (STAGED, name)
     ).fetchone()
@@ -167,7 +161,7 @@ def _find_staged(connection: sqlite3.Connection, name: str) -> int:
 
 
 def _may_restore(
-    connection: sqlite3.Connection,
+    connection: Connection,
     now: float,
     key: SessionKey,
     archived: SessionArchive,
@@ -176,11 +170,11 @@ def _may_restore(
     """Whether a session may be restored under this key: there is none, and neither it nor its owner
     was erased after ``since``."""
     whose = [session_subject(key), *user_subjects(key.tenant, archived.session.user)]
-    return not erased(connection, now, whose, since) and find_head(connection, key, now) is None
+    return not is_erased(connection, now, whose, since) and find_head(connection, key, now) is None
 
 
 def restore(
-    connection: sqlite3.Connection,
+    connection: Connection,
     now: float,
     key: SessionKey,
     archived: SessionArchive,
@@ -198,7 +192,7 @@ def restore(
 
 
 def _insert(
-    connection: sqlite3.Connection,
+    connection: Connection,
     session: int,
     lines: Sequence[StoredMessage],
     exchanges: Sequence[PlacedExchange],
@@ -210,7 +204,7 @@ def _insert(
 
 
 def _complete(
-    connection: sqlite3.Connection,
+    connection: Connection,
     head: Head,
     archived: SessionArchive,
     counts: RestoredCounts,
@@ -232,7 +226,7 @@ def _fill_head(head: Head, archived: SessionArchive, counts: RestoredCounts, now
 
 
 def _insert_windows_and_summaries(
-    connection: sqlite3.Connection, head: Head, archived: SessionArchive
+    connection: Connection, head: Head, archived: SessionArchive
 ) -> None:
     connection.executemany(
         "INSERT INTO windows (session, profile, turn, seq) VALUES (?, ?, ?, ?)",

@@ -5,8 +5,8 @@ Functions of a connection inside a transaction.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable
+from sqlite3 import Connection
 
 from proxy.memory.archive import Details, LogSize, Revision
 from proxy.memory.model import Edited, Position, SessionKey
@@ -47,7 +47,7 @@ SELECT x.id FROM exchanges x WHERE x.session = ? AND {HAS_MESSAGES} ORDER BY x.f
 """
 
 
-def revise(connection: sqlite3.Connection, now: float, key: SessionKey, revision: Revision) -> bool:
+def revise(connection: Connection, now: float, key: SessionKey, revision: Revision) -> bool:
     head = find_head(connection, key, now)
     if head is None or not _is_as_it_was(connection, head, revision):
         return False
@@ -67,7 +67,7 @@ def revise(connection: sqlite3.Connection, now: float, key: SessionKey, revision
     return True
 
 
-def _is_as_it_was(connection: sqlite3.Connection, head: Head, revision: Revision) -> bool:
+def _is_as_it_was(connection: Connection, head: Head, revision: Revision) -> bool:
     if revision.was not in (None, read_details(connection, head.id)):
         return False
     if revision.log_size not in (None, LogSize(head.next - 1, head.messages, head.tokens)):
@@ -75,7 +75,7 @@ def _is_as_it_was(connection: sqlite3.Connection, head: Head, revision: Revision
     return all(_wire(connection, head, each.card.id) == each.was for each in revision.edited)
 
 
-def edit_answer(connection: sqlite3.Connection, head: Head, edited: Edited) -> int | None:
+def edit_answer(connection: Connection, head: Head, edited: Edited) -> int | None:
     """Edit a message; its seq, or None, and no change, if it is not as ``edited.was`` says."""
     if _wire(connection, head, edited.card.id) != edited.was:
         return None
@@ -84,14 +84,14 @@ def edit_answer(connection: sqlite3.Connection, head: Head, edited: Edited) -> i
     return place.seq
 
 
-def _wire(connection: sqlite3.Connection, head: Head, message: str) -> bytes | None:
+def _wire(connection: Connection, head: Head, message: str) -> bytes | None:
     """The JSON of a message as it came, None if there is no such message."""
     found = find_message(connection, head.id, locate(message))
     row = connection.execute(_WIRE, (head.id, found[1])).fetchone() if found else None
     return row[0] if row else None
 
 
-def _edit(connection: sqlite3.Connection, head: Head, edited: Edited) -> Position:
+def _edit(connection: Connection, head: Head, edited: Edited) -> Position:
     """Edit a message; its position."""
     found = find_message(connection, head.id, locate(edited.card.id))
     assert found is not None  # looked at before
@@ -106,9 +106,7 @@ def _edit(connection: sqlite3.Connection, head: Head, edited: Edited) -> Positio
     return Position(turn, seq)
 
 
-def _remove(
-    connection: sqlite3.Connection, head: Head, places: Iterable[MessagePlace]
-) -> list[Position]:
+def _remove(connection: Connection, head: Head, places: Iterable[MessagePlace]) -> list[Position]:
     """Remove messages; the positions of those that existed."""
     removed: dict[Position, str] = {}
     for place in places:
@@ -126,7 +124,7 @@ def _remove(
     return list(removed)
 
 
-def _update_exchange(connection: sqlite3.Connection, head: Head, exchange: str) -> None:
+def _update_exchange(connection: Connection, head: Head, exchange: str) -> None:
     """After a change of messages: update whether their exchange has choices, or delete it if it has
     no messages any more."""
     rows = connection.execute(_LEFT, (head.id, exchange)).fetchall()
@@ -145,7 +143,7 @@ def _update_exchange(connection: sqlite3.Connection, head: Head, exchange: str) 
         head.last = newest[0] if newest else None
 
 
-def _save_details(connection: sqlite3.Connection, head: Head, details: Details, now: float) -> None:
+def _save_details(connection: Connection, head: Head, details: Details, now: float) -> None:
     save_details(connection, head.id, details)
     if details.ttl != head.ttl:
         head.ttl = details.ttl

@@ -7,9 +7,11 @@ import secrets
 import sqlite3
 from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import accumulate, chain, islice
+from sqlite3 import Connection
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import astuple
 
 from proxy.memory.archive import PAGE_BYTES, Details, StoredMessage
 from proxy.memory.model import Exchange, Position, SessionKey
@@ -115,7 +117,10 @@ NO_SYSTEM: System = (None, 0)
 
 
 class Head(msgspec.Struct):
-    """What a commit reads and changes of a session; ``id`` is NO_ROW until it has a row."""
+    """What a commit reads and changes of a session; ``id`` is NO_ROW until it has a row.
+
+    Its fields are in the order of the columns in ``HEAD``.
+    """
 
     id: int
     owner: str | None
@@ -129,14 +134,14 @@ class Head(msgspec.Struct):
     changes: int = 0
 
 
-def find(connection: sqlite3.Connection, key: SessionKey, now: float) -> int | None:
+def find(connection: Connection, key: SessionKey, now: float) -> int | None:
     """The row id of a session that has not expired."""
     row = connection.execute(ID, (key.tenant, key.session, now)).fetchone()
     return row[0] if row else None
 
 
 def find_message(
-    connection: sqlite3.Connection, session: int, place: MessagePlace | None
+    connection: Connection, session: int, place: MessagePlace | None
 ) -> PlaceRow | None:
     """Turn, seq, tokens and state of a message, None if history does not have it."""
     if place is None:
@@ -159,11 +164,11 @@ def page_in(found: sqlite3.Cursor, limit: int) -> tuple[list[Any], bool]:
     return rows, False
 
 
-def find_head(connection: sqlite3.Connection, key: SessionKey, now: float) -> Head | None:
+def find_head(connection: Connection, key: SessionKey, now: float) -> Head | None:
     return live_head(connection, connection.execute(_HEAD, key).fetchone(), now)
 
 
-def live_head(connection: sqlite3.Connection, row: Sequence[Any] | None, now: float) -> Head | None:
+def live_head(connection: Connection, row: Sequence[Any] | None, now: float) -> Head | None:
     """The head from a row; None without a row, and for an expired session, which is removed."""
     head = Head(*row) if row else None
     if head is not None and head.expires_at is not None and head.expires_at <= now:
@@ -177,7 +182,7 @@ def new_session_head(at: float, ttl: int) -> Head:
     return Head(NO_ROW, None, FIRST_SEQ, 0, 0, None, ttl, None, at)
 
 
-def restored_head(connection: sqlite3.Connection, key: SessionKey, at: float, ttl: int) -> Head:
+def restored_head(connection: Connection, key: SessionKey, at: float, ttl: int) -> Head:
     """The head of a session that is restored.
 
     Its row id is never one that a session of this name had: its messages may have been others.
@@ -190,49 +195,34 @@ def restored_head(connection: sqlite3.Connection, key: SessionKey, at: float, tt
 
 
 def insert_head(
-    connection: sqlite3.Connection,
+    connection: Connection,
     key: SessionKey,
     head: Head,
     created_at: float,
     system: System = NO_SYSTEM,
 ) -> None:
     """Insert the row of a session, which sets the id of its head."""
-    row = (head.id or None, *key, created_at, *_fields(head)[1:], *system)
+    row = (head.id or None, *key, created_at, *astuple(head)[1:], *system)
     id = connection.execute(_NEW_HEAD, row).lastrowid
     assert id is not None  # always set after an INSERT
     head.id = id
 
 
-def save_head(connection: sqlite3.Connection, head: Head, system: System = NO_SYSTEM) -> None:
-    connection.execute(_SAVE_HEAD, (*_fields(head), *system))
+def save_head(connection: Connection, head: Head, system: System = NO_SYSTEM) -> None:
+    connection.execute(_SAVE_HEAD, (*astuple(head), *system))
 
 
-def _fields(head: Head) -> tuple[Any, ...]:
-    return (
-        head.id,
-        head.owner,
-        head.next,
-        head.messages,
-        head.tokens,
-        head.last,
-        head.ttl,
-        head.expires_at,
-        head.last_active_at,
-        head.changes,
-    )
-
-
-def read_details(connection: sqlite3.Connection, session: int) -> Details:
+def read_details(connection: Connection, session: int) -> Details:
     return Details(*connection.execute(_DETAILS, (session,)).fetchone())
 
 
-def save_details(connection: sqlite3.Connection, session: int, details: Details) -> None:
+def save_details(connection: Connection, session: int, details: Details) -> None:
     """All but the ttl, which is the head's."""
     row = (details.title, details.metadata, details.system, details.system_tokens, session)
     connection.execute(_SAVE_DETAILS, row)
 
 
-def remove(connection: sqlite3.Connection, session: int) -> bool:
+def remove(connection: Connection, session: int) -> bool:
     """Remove a session, or a part of a large one; True if nothing is left.
 
     The rest is invisible, and marked as expired so that ``waste`` removes it part by part.
@@ -244,7 +234,7 @@ def remove(connection: sqlite3.Connection, session: int) -> bool:
     return False
 
 
-def mark_removed(connection: sqlite3.Connection, session: int) -> None:
+def mark_removed(connection: Connection, session: int) -> None:
     """Mark a session as one that is being removed."""
     connection.execute(
         "UPDATE sessions SET tenant = ?, session = id, owner = NULL, expires_at = ? WHERE id = ?",
@@ -252,9 +242,7 @@ def mark_removed(connection: sqlite3.Connection, session: int) -> None:
     )
 
 
-def _remove_rows(
-    connection: sqlite3.Connection, session: int, table: str, entry: str, size: str
-) -> bool:
+def _remove_rows(connection: Connection, session: int, table: str, entry: str, size: str) -> bool:
     """Remove as many rows as one step may; True if those were all."""
     found = connection.execute(
         f"SELECT {entry}, {size} FROM {table} WHERE session = ? ORDER BY {entry} LIMIT ?",
@@ -281,13 +269,13 @@ class Insertion(NamedTuple):
     statements: Mapping[int, str]
 
     @classmethod
-    def into(cls, table: str, *columns: str) -> Insertion:
-        head = f"INSERT INTO {table} ({', '.join(columns)}) VALUES "
-        row = f"({', '.join('?' * len(columns))})"
+    def into(cls, table: str, columns: str) -> Insertion:
+        head = f"INSERT INTO {table} ({columns}) VALUES "
+        row = f"({', '.join('?' * len(columns.split(',')))})"
         sizes = [1 << power for power in range(ROWS.bit_length())]
         return cls({size: head + ", ".join([row] * size) for size in sizes})
 
-    def run(self, connection: sqlite3.Connection, rows: Iterable[tuple[Any, ...]]) -> None:
+    def run(self, connection: Connection, rows: Iterable[tuple[Any, ...]]) -> None:
         left = iter(rows)
         while some := list(islice(left, ROWS)):
             while some:
@@ -296,25 +284,14 @@ class Insertion(NamedTuple):
                 del some[:size]
 
 
-_MESSAGES = Insertion.into(
-    "messages", "session", "seq", "turn", "tokens", "active", "entry", "body", "wire"
-)
+_MESSAGES = Insertion.into("messages", "session, seq, turn, tokens, active, entry, body, wire")
 _EXCHANGES = Insertion.into(
-    "exchanges",
-    "session",
-    "id",
-    "first",
-    "size",
-    "choices",
-    "profile",
-    "started_at",
-    "created_at",
-    "record",
+    "exchanges", "session, id, first, size, choices, profile, started_at, created_at, record"
 )
 
 
 def insert_exchanges(
-    connection: sqlite3.Connection,
+    connection: Connection,
     session: int,
     exchanges: Iterable[tuple[int, Exchange]],
     choices: Container[str],
@@ -338,9 +315,7 @@ def insert_exchanges(
     _EXCHANGES.run(connection, rows)
 
 
-def insert_messages(
-    connection: sqlite3.Connection, session: int, lines: Iterable[StoredMessage]
-) -> None:
+def insert_messages(connection: Connection, session: int, lines: Iterable[StoredMessage]) -> None:
     rows = (
         (
             session,
@@ -357,7 +332,7 @@ def insert_messages(
     _MESSAGES.run(connection, rows)
 
 
-def store_text(connection: sqlite3.Connection, text: bytes | None) -> bytes | int | None:
+def store_text(connection: Connection, text: bytes | None) -> bytes | int | None:
     """The value of a text's column: itself, or the id of a row in the table of texts if it is
     long."""
     if text is None or len(text) < LONG_TEXT:
@@ -366,7 +341,7 @@ def store_text(connection: sqlite3.Connection, text: bytes | None) -> bytes | in
 
 
 def set_active(
-    connection: sqlite3.Connection, head: Head, places: Iterable[MessagePlace], *, active: bool
+    connection: Connection, head: Head, places: Iterable[MessagePlace], *, active: bool
 ) -> list[Position]:
     """Set the state of messages; the positions of those that changed."""
     switched = []

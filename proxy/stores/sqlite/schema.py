@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
+from sqlite3 import Connection
 
 from proxy.memory.store import StoreError
 
@@ -258,7 +259,7 @@ class Unusable(StoreError):
     """The file cannot be used as it is, so that there is no use in trying again."""
 
 
-def connect(path: Path, busy_timeout: float) -> sqlite3.Connection:
+def connect(path: Path, busy_timeout: float) -> Connection:
     """Open the file; create it if it is missing, and migrate it to the newest version.
 
     ``busy_timeout`` in seconds.  Raises OSError, sqlite3.Error, or Unusable.
@@ -277,7 +278,7 @@ def connect(path: Path, busy_timeout: float) -> sqlite3.Connection:
     return connection
 
 
-def connect_as_is(path: Path, busy_timeout: float) -> sqlite3.Connection:
+def connect_as_is(path: Path, busy_timeout: float) -> Connection:
     """Open an existing file with this release's schema; neither create nor migrate it.
 
     For commands that use a store beside a proxy.  Raises as ``connect``, and StoreError for a file
@@ -306,7 +307,7 @@ def schema_of(path: Path, busy_timeout: float) -> int | None:
         return version(connection)
 
 
-def reopen(path: Path, busy_timeout: float) -> sqlite3.Connection:
+def reopen(path: Path, busy_timeout: float) -> Connection:
     """A connection to an existing file.  Raises sqlite3.Error, also if there is none."""
     if path.is_dir():
         raise sqlite3.OperationalError(IS_FOLDER)
@@ -314,7 +315,7 @@ def reopen(path: Path, busy_timeout: float) -> sqlite3.Connection:
     return sqlite3.connect(address, timeout=busy_timeout, isolation_level=None, uri=True)
 
 
-def _configure(connection: sqlite3.Connection) -> None:
+def _configure(connection: Connection) -> None:
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA secure_delete = ON")
     connection.execute(f"PRAGMA journal_size_limit = {MAX_IDLE_LOG}").fetchone()
@@ -329,7 +330,7 @@ def _schema_message(found: int) -> str:
     )
 
 
-def _enable_wal(connection: sqlite3.Connection, seconds: float) -> None:
+def _enable_wal(connection: Connection, seconds: float) -> None:
     """Switch to write-ahead logging.
 
     Concurrent processes that do so on a new file lock each other out, and SQLite's busy timeout
@@ -359,7 +360,7 @@ def _create(path: Path) -> None:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, FILE_MODE))
 
 
-def migrate(connection: sqlite3.Connection, migrations: Sequence[str] = MIGRATIONS) -> int:
+def migrate(connection: Connection, migrations: Sequence[str] = MIGRATIONS) -> int:
     """Run the migrations that the file lacks, all or none of them; the version that it had."""
     known = len(migrations)
     found = version(connection, known)
@@ -391,7 +392,7 @@ def _statements(script: str) -> Iterator[str]:
             statement = ""
 
 
-def version(connection: sqlite3.Connection, known: int = SCHEMA) -> int:
+def version(connection: Connection, known: int = SCHEMA) -> int:
     """The version of the file, 0 if it is empty.  Raises Unusable."""
     try:
         # In this order: if another process creates the tables now, it sets the version with them.
@@ -411,12 +412,12 @@ def version(connection: sqlite3.Connection, known: int = SCHEMA) -> int:
     return found
 
 
-def is_ours(connection: sqlite3.Connection, found: int) -> bool:
+def is_ours(connection: Connection, found: int) -> bool:
     """Whether a file has all tables of its version: other programs use version numbers too."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as model:
         migrate(model, MIGRATIONS[:found])
         return _names(model) <= _names(connection)
 
 
-def _names(connection: sqlite3.Connection) -> set[tuple[str, str]]:
+def _names(connection: Connection) -> set[tuple[str, str]]:
     return set(connection.execute("SELECT type, name FROM sqlite_master"))

@@ -152,7 +152,9 @@ class SQLiteStore(SQLiteFile):
         try:
             found = sqlite_read.load_from_cache(connection, now, key, ask, known)
         # A boundary: an error of this read must not undo the write.
-        except Exception:  # noqa: BLE001
+        except Exception:
+            if not connection.in_transaction:  # it has: a read may find the disk full as well
+                raise
             return None
         if found is None or found[1] is None:
             return None
@@ -203,7 +205,7 @@ class SQLiteStore(SQLiteFile):
 
     mark = writes(without_time(sqlite_marks.mark))
     unmark = writes(without_time(sqlite_marks.unmark))
-    erased = reads(sqlite_marks.erased)
+    is_erased = reads(sqlite_marks.is_erased)
 
     # Archive
 
@@ -372,15 +374,15 @@ class MemoryOpener:
 
     def __init__(self) -> None:
         self._address = f"file:{secrets.token_hex(16)}?mode=memory&cache=shared"
-        self._anchor: sqlite3.Connection | None = None
+        self._anchor: Connection | None = None
 
-    def connect(self) -> sqlite3.Connection:
+    def connect(self) -> Connection:
         if self._anchor is None:
             self._anchor = self._connection()
             migrate(self._anchor)
         return self._connection()
 
-    def close(self, connection: sqlite3.Connection) -> None:
+    def close(self, connection: Connection) -> None:
         connection.close()
 
     def check(self) -> None:
@@ -394,7 +396,7 @@ class MemoryOpener:
             self._anchor.close()
         self._anchor = None
 
-    def _connection(self) -> sqlite3.Connection:
+    def _connection(self) -> Connection:
         connection = sqlite3.connect(
             self._address, uri=True, isolation_level=None, check_same_thread=False
         )
@@ -434,5 +436,5 @@ class SQLiteMemory(SQLiteStore):
         if self._original is None:
             self._memory.end()
 
-    def _run_in(self, reader: Worker | None, work: Callable[[sqlite3.Connection], T]) -> Running[T]:
+    def _run_in(self, reader: Worker | None, work: Callable[[Connection], T]) -> Running[T]:
         return self._active_writer.run(work, self._timeout)

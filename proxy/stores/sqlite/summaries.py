@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Collection, Sequence
+from sqlite3 import Connection
 
 from msgspec.structs import replace
 
 from proxy.memory.model import MAX_VERSIONS, Position, SessionKey, Summary
 from proxy.stores.common import codec
 from proxy.stores.common.rules import session_subject
-from proxy.stores.sqlite.marks import erased
+from proxy.stores.sqlite.marks import is_erased
 from proxy.stores.sqlite.rows import Head, find, find_head
 
 _VERSIONS = "SELECT data FROM summaries WHERE session = ? ORDER BY version DESC"
@@ -22,13 +22,13 @@ _ENTRY = "SELECT entry FROM messages WHERE session = ? AND seq = ?"
 _BEGAN = "SELECT created_at FROM sessions WHERE id = ?"
 
 
-def versions(connection: sqlite3.Connection, now: float, key: SessionKey) -> Sequence[Summary]:
+def versions(connection: Connection, now: float, key: SessionKey) -> Sequence[Summary]:
     """All stored versions, newest first."""
     return _versions(connection, find(connection, key, now))
 
 
 def put(
-    connection: sqlite3.Connection,
+    connection: Connection,
     now: float,
     key: SessionKey,
     summary: Summary,
@@ -39,7 +39,7 @@ def put(
     seen: str | None = None,
 ) -> bool:
     head = _head_of(connection, now, key, began)
-    if head is None or erased(connection, now, [session_subject(key)], since):
+    if head is None or is_erased(connection, now, [session_subject(key)], since):
         return False
     if changes not in (None, head.changes) or _in_force(connection, head) != after:
         return False
@@ -55,7 +55,7 @@ def put(
     return True
 
 
-def drop(connection: sqlite3.Connection, now: float, key: SessionKey) -> bool:
+def drop(connection: Connection, now: float, key: SessionKey) -> bool:
     head = find_head(connection, key, now)
     if head is None:
         return False
@@ -65,17 +65,13 @@ def drop(connection: sqlite3.Connection, now: float, key: SessionKey) -> bool:
     return gone
 
 
-def stall(
-    connection: sqlite3.Connection, now: float, key: SessionKey, began: float | None = None
-) -> None:
+def stall(connection: Connection, now: float, key: SessionKey, began: float | None = None) -> None:
     head = _head_of(connection, now, key, began)
     if head is not None:
         connection.execute(_STALL, (True, head.id))
 
 
-def drop_covering(
-    connection: sqlite3.Connection, session: int, positions: Collection[Position]
-) -> None:
+def drop_covering(connection: Connection, session: int, positions: Collection[Position]) -> None:
     """Remove the versions that cover one of these positions."""
     for version in _versions(connection, session) if positions else ():
         if any(version.covers(position) for position in positions):
@@ -83,7 +79,7 @@ def drop_covering(
 
 
 def _head_of(
-    connection: sqlite3.Connection, now: float, key: SessionKey, began: float | None
+    connection: Connection, now: float, key: SessionKey, began: float | None
 ) -> Head | None:
     """The head of the session, if it was created at ``began`` (None: any time)."""
     head = find_head(connection, key, now)
@@ -93,21 +89,21 @@ def _head_of(
     return head if created_at == began else None
 
 
-def _id_at(connection: sqlite3.Connection, head: Head, seq: int) -> str | None:
+def _id_at(connection: Connection, head: Head, seq: int) -> str | None:
     row = connection.execute(_ENTRY, (head.id, seq)).fetchone()
     return codec.decode_entries(row)[0].card.id if row else None
 
 
-def _versions(connection: sqlite3.Connection, session: int | None) -> Sequence[Summary]:
+def _versions(connection: Connection, session: int | None) -> Sequence[Summary]:
     return [codec.decode_summary(data) for (data,) in connection.execute(_VERSIONS, (session,))]
 
 
-def _in_force(connection: sqlite3.Connection, head: Head) -> int:
+def _in_force(connection: Connection, head: Head) -> int:
     row = connection.execute("SELECT max(version) FROM summaries WHERE session = ?", (head.id,))
     return row.fetchone()[0] or 0
 
 
-def _remove(connection: sqlite3.Connection, session: int, summary: Summary) -> None:
+def _remove(connection: Connection, session: int, summary: Summary) -> None:
     connection.execute(
         "DELETE FROM summaries WHERE session = ? AND version = ?", (session, summary.version)
     )

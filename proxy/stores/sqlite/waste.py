@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Iterable, Sequence
+from sqlite3 import Connection
 
 from proxy.recall.index import Owner
 from proxy.stores.sqlite import items, marks
@@ -30,12 +30,12 @@ SELECT EXISTS (SELECT 1 FROM sessions WHERE expires_at <= ?1)
 """
 
 
-def has_expired(connection: sqlite3.Connection, now: float) -> bool:
+def has_expired(connection: Connection, now: float) -> bool:
     """Whether there is anything that ``purge`` would remove."""
     return bool(connection.execute(WASTE, (now,)).fetchone()[0])
 
 
-def purge(connection: sqlite3.Connection, now: float, limit: int = PURGED_AT_ONCE) -> None:
+def purge(connection: Connection, now: float, limit: int = PURGED_AT_ONCE) -> None:
     """Remove what has expired, at most ``limit`` of each kind.
 
     Of a large session only a part.
@@ -52,7 +52,7 @@ def purge(connection: sqlite3.Connection, now: float, limit: int = PURGED_AT_ONC
     index.sweep(connection, index.SWEPT_AT_ONCE)
 
 
-def purge_now(connection: sqlite3.Connection, now: float) -> None:
+def purge_now(connection: Connection, now: float) -> None:
     """The same in a transaction of its own, which nobody waits for."""
     purge(connection, now, TIDIED_AT_ONCE)
     index.sweep(connection)
@@ -71,18 +71,18 @@ SELECT id, session FROM sessions WHERE tenant = ?1 AND expires_at <= ?2
 """
 
 
-def clear_some(connection: sqlite3.Connection, now: float, tenant: str, user: str) -> int:
+def clear_some(connection: Connection, now: float, tenant: str, user: str) -> int:
     """Mark some of a user's expired sessions for removal; their number."""
     expired = connection.execute(_EXPIRED, (tenant, user, now, CLEARED_AT_ONCE)).fetchall()
     return _clear(connection, tenant, expired)
 
 
-def clear_conflicting(connection: sqlite3.Connection, now: float, old: str, new: str) -> None:
+def clear_conflicting(connection: Connection, now: float, old: str, new: str) -> None:
     """Mark expired sessions of tenant ``new`` for removal if ``old`` has one with the same id."""
     _clear(connection, new, connection.execute(_IN_THE_WAY, (new, now, old)).fetchall())
 
 
-def _clear(connection: sqlite3.Connection, tenant: str, expired: Sequence[tuple[int, str]]) -> int:
+def _clear(connection: Connection, tenant: str, expired: Sequence[tuple[int, str]]) -> int:
     for id, session in expired:
         index.drop(connection, Owner(tenant, session=session))
         connection.execute("DELETE FROM work WHERE tenant = ? AND session = ?", (tenant, session))
@@ -96,14 +96,14 @@ SWEPT_AT_ONCE = 100
 _REMOVED = "SELECT id FROM sessions WHERE tenant = ? AND expires_at = ? LIMIT ?"
 
 
-def sweep(connection: sqlite3.Connection) -> bool:
+def sweep(connection: Connection) -> bool:
     """Remove some rows of dropped indexes and sessions; True if there may be more."""
     left = connection.execute(_REMOVED, (STAGED, REMOVED_AT, SWEPT_AT_ONCE)).fetchall()
     _remove_some(connection, left)
     return index.sweep(connection) or bool(left)
 
 
-def _remove_some(connection: sqlite3.Connection, sessions: Iterable[tuple[int]]) -> None:
+def _remove_some(connection: Connection, sessions: Iterable[tuple[int]]) -> None:
     """Remove sessions one by one until time is up or a large one was among them."""
     ends = time.monotonic() + REMOVE_SECONDS
     for (session,) in sessions:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 import secrets
-import sqlite3
 from collections.abc import Callable, Collection, Sequence
 from datetime import date, timedelta
+from sqlite3 import Connection
 from typing import Any
 
 from msgspec.structs import astuple, replace
@@ -35,48 +35,46 @@ WHERE tenant = ? AND session IN (SELECT value FROM json_each(?)) AND kind = ?
 """
 
 
-def enqueue(connection: sqlite3.Connection, key: SessionKey, due: Due) -> None:
+def enqueue(connection: Connection, key: SessionKey, due: Due) -> None:
     _save(connection, rules.enqueued(_find(connection, key, due.kind), key, due))
 
 
 def waiting(
-    connection: sqlite3.Connection, now: float, limit: int, without: Collection[str] = ()
+    connection: Connection, now: float, limit: int, without: Collection[str] = ()
 ) -> Sequence[Work]:
     rows = connection.execute(_WAITING, (now, json.dumps(list(without)), limit))
     return [replace(_piece(row), lease="") for row in rows]
 
 
 def asked_for(
-    connection: sqlite3.Connection, tenant: str, sessions: Sequence[str], kind: Kind
+    connection: Connection, tenant: str, sessions: Sequence[str], kind: Kind
 ) -> dict[str, str]:
     return dict(connection.execute(_ASKED_FOR, (tenant, json.dumps(list(sessions)), kind)))
 
 
-def claim(connection: sqlite3.Connection, work: Work, now: float, until: float) -> Work | None:
-    piece = rules.claimed(_find_current(connection, work), now, until, secrets.token_hex(8))
+def claim(connection: Connection, work: Work, now: float, until: float) -> Work | None:
+    piece = rules.claimed(_find(connection, work.key, work.kind), now, until, secrets.token_hex(8))
     if piece is not None:
         _save(connection, piece)
     return piece
 
 
-def extend(connection: sqlite3.Connection, work: Work, until: float) -> bool:
+def extend(connection: Connection, work: Work, until: float) -> bool:
     return _if_held(connection, work, lambda piece: replace(piece, due=until))
 
 
-def finish(connection: sqlite3.Connection, work: Work, again: float) -> None:
+def finish(connection: Connection, work: Work, again: float) -> None:
     _if_held(connection, work, lambda piece: rules.finished(piece, work, again))
 
 
-def put_off(connection: sqlite3.Connection, work: Work, due: float, *, failed: bool) -> None:
+def put_off(connection: Connection, work: Work, due: float, *, failed: bool) -> None:
     _if_held(connection, work, lambda piece: rules.postponed(piece, due, failed=failed))
 
 
-def _if_held(
-    connection: sqlite3.Connection, work: Work, change: Callable[[Work], Work | None]
-) -> bool:
+def _if_held(connection: Connection, work: Work, change: Callable[[Work], Work | None]) -> bool:
     """Save what ``change`` makes of a piece, or remove the piece if that is None.  False, and no
     change, if the lease of ``work`` has been lost."""
-    piece = _find_current(connection, work)
+    piece = _find(connection, work.key, work.kind)
     if piece is None or not rules.is_held(piece, work):
         return False
     left = change(piece)
@@ -90,16 +88,12 @@ def _if_held(
     return True
 
 
-def _find_current(connection: sqlite3.Connection, work: Work) -> Work | None:
-    return _find(connection, SessionKey(work.tenant, work.session), work.kind)
-
-
-def _find(connection: sqlite3.Connection, key: SessionKey, kind: Kind) -> Work | None:
+def _find(connection: Connection, key: SessionKey, kind: Kind) -> Work | None:
     row = connection.execute(_FIND, (*key, kind)).fetchone()
     return _piece(row) if row else None
 
 
-def _save(connection: sqlite3.Connection, piece: Work) -> None:
+def _save(connection: Connection, piece: Work) -> None:
     connection.execute(_SAVE, astuple(piece))
 
 
@@ -134,17 +128,13 @@ INSERT INTO usage (tenant, {_COLUMNS}) SELECT ?2, {_COLUMNS} FROM usage WHERE te
 """
 
 
-def spend(
-    connection: sqlite3.Connection, tenant: str, account: UsageKey, spent: UsageTotals
-) -> None:
+def spend(connection: Connection, tenant: str, account: UsageKey, spent: UsageTotals) -> None:
     connection.execute(_SPEND, (tenant, *account, *astuple(spent)))
     oldest = date.fromisoformat(account.day) - timedelta(days=KEPT_DAYS)
     connection.execute(_FORGET, (tenant, oldest.isoformat()))
 
 
-def spent(
-    connection: sqlite3.Connection, tenant: str, days: Sequence[str]
-) -> dict[UsageKey, UsageTotals]:
+def spent(connection: Connection, tenant: str, days: Sequence[str]) -> dict[UsageKey, UsageTotals]:
     rows = connection.execute(_SPENT, (tenant, json.dumps(list(days))))
     return {
         UsageKey(day, feature): UsageTotals(
@@ -154,7 +144,7 @@ def spent(
     }
 
 
-def move_spent(connection: sqlite3.Connection, old: str, new: str) -> None:
+def move_spent(connection: Connection, old: str, new: str) -> None:
     """Add a tenant's usage to another's."""
     connection.execute(_MOVE_SPENT, (old, new))
     connection.execute("DELETE FROM usage WHERE tenant = ?", (old,))

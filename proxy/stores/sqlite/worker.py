@@ -12,6 +12,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from queue import Empty, SimpleQueue
+from sqlite3 import Connection
 from threading import Lock, Thread
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar, cast
 
@@ -19,6 +20,7 @@ import msgspec
 
 from proxy.memory.limit import wait_within
 from proxy.memory.store import StoreError, StoreFull, StoreInUse, StoreTimeout
+from proxy.process.threads import never_preempt
 from proxy.stores.common.damage import as_damage
 from proxy.stores.sqlite.known.changes import Changes
 from proxy.stores.sqlite.known.wal_index import WalIndex, release
@@ -52,10 +54,11 @@ later synced transaction never survives without it, as the log is read up to its
 class Job(msgspec.Struct, frozen=True):
     """A function to run in a worker's thread, and the future of its result.
 
-    ``keeps_caches``: see ``Changes.on_commit``.  ``truncate``: empty the log after it.
+    ``keeps_caches``: see ``Changes.on_commit``.  ``truncate``: empty the write-ahead log after it,
+    which sets ``log_error`` if that fails.
     """
 
-    work: Callable[[sqlite3.Connection], object]
+    work: Callable[[Connection], object]
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[object]
     priority: Priority = "soon"
@@ -73,7 +76,7 @@ class Jobs:
         self._later: deque[Job | None] = deque()
         self._large: deque[Job] = deque()
         self._large_next = False
-        self._reads: dict[asyncio.Future[object], sqlite3.Connection] = {}
+        self._reads: dict[asyncio.Future[object], Connection] = {}
         self._lock = Lock()
 
     def put(self, job: Job | None) -> None:
@@ -105,7 +108,7 @@ class Jobs:
             taken.append(self._next())
         return taken
 
-    def begin(self, job: Job, connection: sqlite3.Connection) -> None:
+    def begin(self, job: Job, connection: Connection) -> None:
         """Mark a reading job as interruptible until ``end``."""
         with self._lock:
             self._reads[job.future] = connection
@@ -130,11 +133,11 @@ class Jobs:
 class Opener(Protocol):
     """Opens the file and checks it."""
 
-    def connect(self) -> sqlite3.Connection:
+    def connect(self) -> Connection:
         """Raises OSError, sqlite3.Error, StoreError."""
         ...
 
-    def close(self, connection: sqlite3.Connection) -> None:
+    def close(self, connection: Connection) -> None:
         """Close the connection, also if it raises sqlite3.Error."""
         ...
 
@@ -167,7 +170,7 @@ class Worker:
         self._changes = changes or Changes()
         self._index: WalIndex | None = None
         self._jobs = jobs or Jobs()
-        self._connection: sqlite3.Connection | None = None
+        self._connection: Connection | None = None
         self._reading: asyncio.Future[object] | None = None
         self._synced = True
         self.log_error: Exception | None = None
@@ -176,37 +179,21 @@ class Worker:
         self._thread = Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
-    def run(
+    async def run(
         self,
-        work: Callable[[sqlite3.Connection], T],
+        work: Callable[[Connection], T],
         timeout: float,
         priority: Priority = "soon",
         *,
         keeps_caches: bool = False,
-    ) -> Running[T]:
+        truncate: bool = False,
+    ) -> T:
         """The result of ``work``; what writes runs in a transaction.  Raises StoreError,
-        StoreTimeout.
+        StoreTimeout.  ``keeps_caches`` and ``truncate``: see Job.
 
         The job of a caller that is cancelled or timed out is skipped if it has not begun; else
         reading is interrupted, and a write takes effect as a whole or not at all.
         """
-        return self._result(work, timeout, priority, keeps_caches=keeps_caches)
-
-    def empty_log(self, timeout: float) -> Running[None]:
-        """Empty the write-ahead log; sets ``log_error`` if that fails."""
-        return self._result(
-            lambda connection: None, timeout, "large", keeps_caches=True, truncate=True
-        )
-
-    async def _result(
-        self,
-        work: Callable[[sqlite3.Connection], T],
-        timeout: float,
-        priority: Priority,
-        *,
-        keeps_caches: bool,
-        truncate: bool = False,
-    ) -> T:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[object] = loop.create_future()
         self._jobs.put(Job(work, loop, future, priority, keeps_caches, truncate))
@@ -229,6 +216,7 @@ class Worker:
     # In the thread
 
     def _run(self) -> None:
+        never_preempt()
         while not self._stopped:
             self._run_batch()  # its results must not stay referenced while the thread waits
         self._disconnect()
@@ -260,7 +248,7 @@ class Worker:
             self._disconnect()
             return [as_store_error(error)] * len(batch)
 
-    def _results(self, connection: sqlite3.Connection, batch: list[Job]) -> list[object]:
+    def _results(self, connection: Connection, batch: list[Job]) -> list[object]:
         """The results of jobs, or their exceptions."""
         if not self._writes:
             return [self._read(connection, job) for job in batch]
@@ -275,7 +263,7 @@ class Worker:
             self._begin(connection)
             return [self._run_in_savepoint(connection, job) for job in batch]
 
-    def _empty_log(self, connection: sqlite3.Connection) -> None:
+    def _empty_log(self, connection: Connection) -> None:
         """Empty the write-ahead log if nobody reads it and the file may grow; else all is committed
         as well."""
         patience = connection.execute("PRAGMA busy_timeout").fetchone()[0]
@@ -290,7 +278,7 @@ class Worker:
         connection.execute(f"PRAGMA busy_timeout = {patience}").fetchone()
 
     @contextmanager
-    def _transaction(self, *, synced: bool) -> Iterator[sqlite3.Connection]:
+    def _transaction(self, *, synced: bool) -> Iterator[Connection]:
         self._opener.check()
         if self._connection is None:
             self._connection, self._synced = self._opener.connect(), True
@@ -308,7 +296,7 @@ class Worker:
         yield connection
         connection.execute("COMMIT")
 
-    def _begin(self, connection: sqlite3.Connection) -> None:
+    def _begin(self, connection: Connection) -> None:
         # A deferred BEGIN that reads and then writes fails at once where another process wrote
         # in between; IMMEDIATE waits for its turn.
         connection.execute("BEGIN IMMEDIATE")
@@ -318,7 +306,7 @@ class Worker:
         """Whether nobody waits for the current read any more; True makes SQLite interrupt it."""
         return self._reading is not None and self._reading.done()
 
-    def _read(self, connection: sqlite3.Connection, job: Job) -> object:
+    def _read(self, connection: Connection, job: Job) -> object:
         """The result of a job, or its exception."""
         self._reading = job.future
         self._jobs.begin(job, connection)
@@ -330,8 +318,12 @@ class Worker:
         finally:
             self._jobs.end(job)
             self._reading = None
+            # Only now: where an abandoned job ended its transaction itself, SQLite interrupted that
+            # too, now and then, and all later reads saw what was stored at the time.
+            if connection.in_transaction:
+                connection.execute("COMMIT")
 
-    def _run_alone(self, connection: sqlite3.Connection, job: Job) -> object:
+    def _run_alone(self, connection: Connection, job: Job) -> object:
         """The result of the one job of a transaction, or its exception with the transaction's
         writes undone."""
         try:
@@ -342,7 +334,7 @@ class Worker:
             connection.execute("BEGIN")  # there is nothing left to commit
             return as_store_error(error)
 
-    def _run_in_savepoint(self, connection: sqlite3.Connection, job: Job) -> object:
+    def _run_in_savepoint(self, connection: Connection, job: Job) -> object:
         """The result of one of several jobs, or its exception with its own writes undone."""
         connection.execute("SAVEPOINT job")
         try:
@@ -367,21 +359,15 @@ class Worker:
             release(index)
 
 
-def consistent_read(connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
+def consistent_read(connection: Connection, work: Callable[[Connection], T]) -> T:
     """The result of ``work``, all of whose statements read the same snapshot.
 
     A single statement needs no transaction: BEGIN and COMMIT each release the GIL and wait for it.
+    ``Worker`` ends the transaction.
     """
-    if connection.in_transaction:
-        return work(connection)
-    connection.execute("BEGIN")
-    try:
-        result = work(connection)
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")
-    return result
+    if not connection.in_transaction:
+        connection.execute("BEGIN")
+    return work(connection)
 
 
 def readers(name: str, opener: Opener, count: int) -> list[Worker]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
+from sqlite3 import Connection
 
 import msgspec
 
@@ -97,7 +97,7 @@ class CommitState(msgspec.Struct, frozen=True):
     newest_broken_off: bool
 
 
-def commit(connection: sqlite3.Connection, now: float, key: SessionKey, commit: Commit) -> Outcome:
+def commit(connection: Connection, now: float, key: SessionKey, commit: Commit) -> Outcome:
     exchange = with_size(commit)
     found = _read_state(connection, now, key, commit)
     head, attempt = found.head, None
@@ -122,9 +122,7 @@ def commit(connection: sqlite3.Connection, now: float, key: SessionKey, commit: 
     return "recorded"
 
 
-def amend(
-    connection: sqlite3.Connection, now: float, key: SessionKey, amendment: Amendment
-) -> int | None:
+def amend(connection: Connection, now: float, key: SessionKey, amendment: Amendment) -> int | None:
     head = find_head(connection, key, now)
     row = connection.execute(
         "SELECT first, size, usage FROM exchanges WHERE session = ? AND id = ?",
@@ -150,9 +148,7 @@ def amend(
 # Refusing
 
 
-def _read_state(
-    connection: sqlite3.Connection, now: float, key: SessionKey, commit: Commit
-) -> CommitState:
+def _read_state(connection: Connection, now: float, key: SessionKey, commit: Commit) -> CommitState:
     mark = digest_of(session_subject(key))
     named = {
         "now": now,
@@ -174,7 +170,7 @@ def _read_state(
 
 
 def _latest_mark(
-    connection: sqlite3.Connection, tenant: str, found: CommitState, commit: Commit, now: float
+    connection: Connection, tenant: str, found: CommitState, commit: Commit, now: float
 ) -> float:
     """The latest erasure mark of the session, of the commit's user and of the session's owner."""
     owner = found.head.owner if found.head else None
@@ -183,9 +179,7 @@ def _latest_mark(
     return max(found.mark, mark_of(connection, [Subject(tenant, owner)], now))
 
 
-def _attempt(
-    connection: sqlite3.Connection, session: int, key: str | None, now: float
-) -> Attempt | None:
+def _attempt(connection: Connection, session: int, key: str | None, now: float) -> Attempt | None:
     if not key:
         return None
     oldest = now - IDEMPOTENCY_SECONDS
@@ -222,7 +216,7 @@ def _is_outdated(found: CommitState, head: Head, commit: Commit) -> bool:
 
 
 def _change_states(
-    connection: sqlite3.Connection, head: Head, commit: Commit, attempt: Attempt | None
+    connection: Connection, head: Head, commit: Commit, attempt: Attempt | None
 ) -> None:
     gone: list[MessagePlace] = []
     if attempt is not None:
@@ -241,7 +235,7 @@ def _change_states(
 
 
 def _append(
-    connection: sqlite3.Connection,
+    connection: Connection,
     now: float,
     key: SessionKey,
     head: Head,
@@ -268,9 +262,7 @@ def _append(
     insert_messages(connection, head.id, lines)
 
 
-def _lines(
-    connection: sqlite3.Connection, head: Head, drafts: Sequence[Draft]
-) -> list[StoredMessage]:
+def _lines(connection: Connection, head: Head, drafts: Sequence[Draft]) -> list[StoredMessage]:
     """The drafts as stored messages, with consecutive seqs from the next free one; adds them to the
     counts of the head."""
     lines: list[StoredMessage] = []
@@ -284,7 +276,7 @@ def _lines(
 
 
 def _line(
-    connection: sqlite3.Connection, head: Head, seq: int, draft: Draft, turn: int | None = None
+    connection: Connection, head: Head, seq: int, draft: Draft, turn: int | None = None
 ) -> StoredMessage:
     """A draft as a stored message; ``turn`` if it is known already.  Adds it to the counts."""
     card = draft.card
@@ -299,7 +291,7 @@ def _line(
 
 
 def _insert_reserved(
-    connection: sqlite3.Connection, head: Head, exchange: str, span: SeqSpan, draft: Draft
+    connection: Connection, head: Head, exchange: str, span: SeqSpan, draft: Draft
 ) -> None:
     """Insert a draft at its reserved place, if nothing is there yet."""
     place = locate(draft.card.id)
@@ -315,7 +307,7 @@ def _insert_reserved(
         )
 
 
-def _save_window_and_key(connection: sqlite3.Connection, head: Head, commit: Commit) -> None:
+def _save_window_and_key(connection: Connection, head: Head, commit: Commit) -> None:
     if commit.window:
         _move_window(connection, head, commit.window)
     if commit.idempotency_key:
@@ -330,7 +322,7 @@ def _save_window_and_key(connection: sqlite3.Connection, head: Head, commit: Com
         )
 
 
-def _move_window(connection: sqlite3.Connection, head: Head, move: WindowMove) -> None:
+def _move_window(connection: Connection, head: Head, move: WindowMove) -> None:
     row = find_message(connection, head.id, locate(move.start))
     if row:
         arguments = (head.id, move.profile, row[0], row[1], move.anew)

@@ -77,11 +77,16 @@ class Connection(asyncio.Protocol):
         return incoming
 
     def reusable(self) -> bool:
-        """Whether it can be used for another request."""
+        """Whether it can be used for another request, as far as has been read from it."""
         transport = self._transport
-        if transport is None or transport.is_closing() or not self._reusable:
+        if transport is None or transport.is_closing():
             return False
-        return self._upload is None and not _has_arrived(transport)
+        return self._reusable and self._upload is None
+
+    def has_unread(self) -> bool:
+        """Whether something has arrived that the loop has not read yet: on an idle connection its
+        end, or bytes that no request has asked for."""
+        return self._transport is not None and _has_arrived(self._transport)
 
     def idle_seconds(self) -> float:
         """How long it has been idle, or was when it was closed."""
@@ -275,8 +280,6 @@ class Connection(asyncio.Protocol):
 
 
 def _has_arrived(transport: asyncio.Transport) -> bool:
-    """Whether there is something that the loop has not read yet.  On an idle connection that is its
-    end, or bytes that no request has asked for."""
     if sys.platform == "win32":
         return False  # it has no poll()
     poll = select.poll()

@@ -138,7 +138,7 @@ class DirectUpstream:
         """The most recently used connection, unless the upstream may be about to close it."""
         while self._idle and self._idle[-1].idle_seconds() < self._idle_limit:
             connection = self._idle.pop()
-            if connection.reusable():
+            if connection.reusable() and not connection.has_unread():
                 return connection
             self._discard(connection)
         return None

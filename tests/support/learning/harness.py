@@ -174,9 +174,7 @@ class Harness:
     @property
     def job(self) -> LearningJob:
         model = FACTS.model(self.model)
-        extractor = FactExtractor(
-            model, self.store, self.fact_store, lambda: self.empty.append("facts")
-        )
+        extractor = FactExtractor(model, self.fact_store, lambda: self.empty.append("facts"))
         return LearningJob(
             reader=Reader(self.store, typed_string_of, count),
             items=self.store,

@@ -22,7 +22,7 @@ from proxy.learning.extract import KindModel, Unusable, find_json, retry_with_an
 from proxy.learning.kinds import Kind, personal_card
 from proxy.learning.prompt_cards import Block, TokenBudget, card_place, whole_block
 from proxy.learning.similarity import QueryText
-from proxy.memory.items import PEOPLE, Change, Item, ItemOwner, Items, Place
+from proxy.memory.items import PEOPLE, Change, Item, ItemOwner, Place
 from proxy.settings import ProfileSettings
 from proxy.settings.learned import LearnerSettings
 
@@ -93,7 +93,6 @@ class HobbyStore(Collection):
 @dataclass(frozen=True, slots=True)
 class HobbyExtractor:
     model: KindModel
-    items: Items
     hobbies: HobbyStore
 
     async def learn(self, batch: Batch) -> bool:
@@ -102,8 +101,8 @@ class HobbyExtractor:
         said = batch.messages[-1]
         source = source_of(said)
         new = [Hobby(f"hobby_{name}", f"They like {name}.", (source,)) for name in found or ()]
-        changes = [*batch.mark_changes(NAME), *await self.hobbies.learned(batch.owner, new)]
-        return await self.items.change_items(batch.owner, changes, batch.since)
+        changes = await self.hobbies.learned(batch.owner, new)
+        return await batch.store(self.hobbies.items, NAME, changes)
 
     async def take_back(self, owner: ItemOwner, gone: DeletedSources) -> None:
         await self.hobbies.forget(owner, gone.has, False)
@@ -152,12 +151,8 @@ HOBBIES = Kind(
     card=HobbyCard,
     card_place=personal_card(NAME),
     choose=choose,
-    make_listed_store=lambda resources: HobbyStore(
-        resources.store, resources.count, resources.clock
-    ),
+    make_listed_store=lambda resources: resources.make(HobbyStore),
     to_memory=memory,
-    extractor=lambda resources, model, watch: HobbyExtractor(
-        model, resources.store, HobbyStore(resources.store, resources.count, resources.clock)
-    ),
+    extractor=lambda resources, model, watch: HobbyExtractor(model, resources.make(HobbyStore)),
 )
 """The entry."""

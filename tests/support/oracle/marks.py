@@ -25,7 +25,7 @@ class InMemoryErasures:
     async def wipe(self) -> None:
         """There are no files."""
 
-    async def erased(self, subjects: Sequence[Subject], began: float) -> bool:
+    async def is_erased(self, subjects: Sequence[Subject], began: float) -> bool:
         return is_refused(self._mark_of(map(mark_subject, subjects)), began)
 
     def _mark_of(self, subjects: Iterable[Subject]) -> float:

@@ -30,7 +30,7 @@ from proxy.memory.model import (
     Summary,
 )
 from proxy.recall.index import Owner, Unindexed, read_unindexed
-from proxy.stores.common.history import read_cursor, sessions_cursor, with_tenant
+from proxy.stores.common.history import read_cursor, sessions_cursor
 from proxy.stores.common.rules import is_refused, session_subject, user_subjects
 from tests.support.oracle import archive as oracle_archive
 from tests.support.oracle.index import InMemoryIndex
@@ -268,12 +268,12 @@ class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
 
     async def move(self, old: str, new: str, on_progress: OnProgress = do_nothing) -> int:
         mine = [key for key in list(self._sessions) if key.tenant == old and self._find(key)]
-        free = [key for key in mine if self._find(with_tenant(key, new)) is None]
+        free = [key for key in mine if self._find(key._replace(tenant=new)) is None]
         for key in free:
-            self._sessions[with_tenant(key, new)] = self._sessions[key]
-            self._expiry[with_tenant(key, new)] = self._expiry[key]
+            self._sessions[key._replace(tenant=new)] = self._sessions[key]
+            self._expiry[key._replace(tenant=new)] = self._expiry[key]
             self._drop(key)
-            await self.drop(Owner(new, user=self._sessions[with_tenant(key, new)].owner or ""))
+            await self.drop(Owner(new, user=self._sessions[key._replace(tenant=new)].owner or ""))
         if old != new:
             self._drop_tenant(old)
             self._forget_work(old)

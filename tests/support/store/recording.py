@@ -70,12 +70,13 @@ def deferred(
     user: str | None = None,
     at: float = 1000.0,
     intent: Intent = Intent(),  # noqa: B008
+    idempotency_key: str | None = None,
 ) -> Deferred:
     """An exchange that found no snapshot."""
     return Deferred.of(
         messages,
         [answered(reply)],
-        ExchangeMeta(exchange=exchange(id, at), user=user),
+        ExchangeMeta(exchange=exchange(id, at), user=user, idempotency_key=idempotency_key),
         intent,
         Window(),
     )

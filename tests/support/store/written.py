@@ -194,7 +194,7 @@ async def read(store: Backend) -> Any:
         "items": [await _shelf(store, shelf) for shelf in (KAI, NOBODY)],
         "people": await store.people(TENANT),
         "spent": sorted((await store.spent(TENANT, DAYS)).items()),
-        "erased": [[await store.erased([s], at) for at in (3999.0, 4250.0)] for s in SUBJECTS],
+        "erased": [[await store.is_erased([s], at) for at in (3999.0, 4250.0)] for s in SUBJECTS],
         "indexes": [await _indexed(store, owner) for owner in OWNERS],
     }
     return _as_then(msgspec.json.decode(msgspec.json.encode(found)))

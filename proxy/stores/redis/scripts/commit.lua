@@ -40,15 +40,6 @@ local function attempt()
   return found and redis.call('HEXISTS', EXCHANGES, 'x' .. found) == 1 and found or nil
 end
 
--- Was something that this belongs to erased since it began?
-local function erased()
-  if forbids(mark, started) then return true end
-  for i = 1, marks do
-    if forbids(redis.call('GET', KEYS[SESSION_KEYS + i]), started) then return true end
-  end
-  return false
-end
-
 local function broken_off(record)
   return record and string.find(record, incomplete, 1, true)
 end
@@ -73,7 +64,9 @@ if earlier then
 end
 if outdated() then return refused('outdated') end
 if owner and person ~= owner then return refused('owned') end
-if erased() then return refused('erased') end
+if forbids(mark, started) or any_forbids(SESSION_KEYS + 1, SESSION_KEYS + marks, started) then
+  return refused('erased') -- what this belongs to, since it began
+end
 
 -- A full server refuses nothing behind a first removal: so it is asked before there is one.
 redis.call('SETRANGE', KEYS[SESSION_KEYS + 1], 0, '') -- changes nothing

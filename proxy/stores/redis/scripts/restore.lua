@@ -19,13 +19,6 @@ local function answer(status)
   return { status, meta[1] or '', meta[2] or '', meta[3] or '' }
 end
 
-local function erased()
-  for i = marks + 1, lists do
-    if forbids(redis.call('GET', KEYS[i]), ARGV[3]) then return true end
-  end
-  return false
-end
-
 local brought = { unpack(KEYS, SESSION_KEYS + 1, marks) }
 if redis.call('EXISTS', META) == 1 then
   -- Changes nothing, but is a write: WAIT on this connection then covers the first attempt too.
@@ -34,7 +27,7 @@ if redis.call('EXISTS', META) == 1 then
   return answer(redis.call('HGET', META, 'revised') == ARGV[2] and 1 or 0)
 end
 if redis.call('EXISTS', brought[1]) == 0 then return { -1, '', '', '' } end
-if erased() then
+if any_forbids(marks + 1, lists, ARGV[3]) then
   redis.call('UNLINK', unpack(brought))
   return { -2, '', '', '' }
 end

@@ -7,10 +7,10 @@ come before it.
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Sequence
 from itertools import groupby
 from operator import itemgetter
+from sqlite3 import Connection
 
 import msgspec
 
@@ -103,7 +103,7 @@ class IndexRow(msgspec.Struct, frozen=True):
     passages: int = 0
 
 
-def find(connection: sqlite3.Connection, owner: Owner, now: float) -> IndexRow | None:
+def find(connection: Connection, owner: Owner, now: float) -> IndexRow | None:
     """The row of an owner's index; None without one, also if only the state of a dropped one is
     left."""
     row = connection.execute(_OWNER, (now, *owner)).fetchone()
@@ -115,7 +115,7 @@ def find(connection: sqlite3.Connection, owner: Owner, now: float) -> IndexRow |
 
 
 def lookup(
-    connection: sqlite3.Connection,
+    connection: Connection,
     now: float,
     owner: Owner,
     terms: Sequence[bytes],
@@ -152,7 +152,7 @@ def _postings(
 
 
 def whole_index(
-    connection: sqlite3.Connection, now: float, owner: Owner, max_blocks: int, session: str = ""
+    connection: Connection, now: float, owner: Owner, max_blocks: int, session: str = ""
 ) -> WholeIndex | None:
     row = connection.execute(_WHOLE, (*owner, now, max_blocks + 1, session)).fetchone()
     if row is None:
@@ -170,7 +170,7 @@ def whole_index(
     return WholeIndex(terms, IndexLookup(revision, state, postings, mark))
 
 
-def rows(connection: sqlite3.Connection, now: float, owner: Owner, numbers: Sequence[int]) -> Rows:
+def rows(connection: Connection, now: float, owner: Owner, numbers: Sequence[int]) -> Rows:
     index = find(connection, owner, now)
     if index is None:
         return Rows(bytes(ROW_SIZE * len(numbers)))

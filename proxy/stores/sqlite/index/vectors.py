@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping
+from sqlite3 import Connection
 
 from proxy.recall.index import Owner
 from proxy.stores.sqlite.index.reading import find
@@ -22,7 +22,7 @@ ON CONFLICT (owner, block, model, size) DO UPDATE SET data = ?5
 
 
 def vectors(
-    connection: sqlite3.Connection,
+    connection: Connection,
     now: float,
     owner: Owner,
     model: str,
@@ -40,9 +40,7 @@ def vectors(
     return data[(first - begin * per) * size : (last - begin * per) * size]
 
 
-def _vector_block(
-    connection: sqlite3.Connection, owner: int, block: int, model: str, size: int
-) -> bytes:
+def _vector_block(connection: Connection, owner: int, block: int, model: str, size: int) -> bytes:
     row = connection.execute(_VECTORS, (owner, block, model, size)).fetchone()
     return row[0] if row else b""
 
@@ -52,7 +50,7 @@ def _per_block(size: int) -> int:
 
 
 def put_vectors(
-    connection: sqlite3.Connection,
+    connection: Connection,
     now: float,
     owner: Owner,
     model: str,

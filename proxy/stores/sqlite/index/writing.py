@@ -7,9 +7,9 @@ steps.
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Mapping
 from itertools import accumulate
+from sqlite3 import Connection
 
 from proxy.recall.index import POSTING_SIZE, ROW_SIZE, TERM_SIZE, IndexBatch, Owner
 from proxy.stores.sqlite.index.reading import BLOCK, IndexRow, find
@@ -93,7 +93,7 @@ WHERE tenant = ?1 AND user = ?2 AND session = ?3 AND ifnull(expires_at > ?4, TRU
 """
 
 
-def write(connection: sqlite3.Connection, now: float, owner: Owner, batch: IndexBatch) -> bool:
+def write(connection: Connection, now: float, owner: Owner, batch: IndexBatch) -> bool:
     named = {**owner._asdict(), "now": now, "talk": batch.session, "began": batch.began}
     there, *row, is_alive = connection.execute(_BEFORE, named).fetchone()
     index = IndexRow(*row) if row[0] and is_alive else IndexRow(0)
@@ -115,19 +115,19 @@ def write(connection: sqlite3.Connection, now: float, owner: Owner, batch: Index
     return True
 
 
-def set_life(connection: sqlite3.Connection, now: float, owner: Owner, ttl: int) -> None:
+def set_life(connection: Connection, now: float, owner: Owner, ttl: int) -> None:
     """Let an index live at least so long (s) from now on, 0 for ever; a session's no longer."""
     connection.execute(_SET_LIFE, (*owner, now, now + ttl if ttl else None))
 
 
-def _mark(connection: sqlite3.Connection, mark: tuple[int, str, int, int, int]) -> None:
+def _mark(connection: Connection, mark: tuple[int, str, int, int, int]) -> None:
     if not connection.execute(_MARK, mark).rowcount:
         connection.execute("DELETE FROM marks WHERE owner = ? AND session = ?", mark[:2])
         connection.execute(_MARK, mark)
 
 
 def _append_all(
-    connection: sqlite3.Connection, owner: int, postings: Mapping[bytes, bytes], *, new: bool
+    connection: Connection, owner: int, postings: Mapping[bytes, bytes], *, new: bool
 ) -> None:
     if not postings:
         return
@@ -151,7 +151,7 @@ def _append_all(
     connection.execute(_ADD, named)
 
 
-def _append(connection: sqlite3.Connection, owner: int, term: bytes, data: bytes) -> None:
+def _append(connection: Connection, owner: int, term: bytes, data: bytes) -> None:
     """Fill the newest block, and begin others."""
     block, begun = connection.execute(_NEWEST, (owner, term)).fetchone() or (0, b"")
     data = begun + data
@@ -166,7 +166,7 @@ def _append(connection: sqlite3.Connection, owner: int, term: bytes, data: bytes
 # Dropping
 
 
-def drop(connection: sqlite3.Connection, owner: Owner, state: bytes = b"") -> None:
+def drop(connection: Connection, owner: Owner, state: bytes = b"") -> None:
     """Drop an index, but keep ``state`` if given; the rest is left to ``sweep``."""
     found = connection.execute(_LASTS, owner).fetchone()
     if found:
@@ -175,13 +175,13 @@ def drop(connection: sqlite3.Connection, owner: Owner, state: bytes = b"") -> No
             connection.execute(_KEPT, (*owner, state, found[1]))
 
 
-def drop_tenant(connection: sqlite3.Connection, tenant: str) -> None:
+def drop_tenant(connection: Connection, tenant: str) -> None:
     ids = connection.execute("SELECT id FROM owners WHERE tenant = ?", (tenant,)).fetchall()
     for (id,) in ids:
         discard(connection, id)
 
 
-def drop_session(connection: sqlite3.Connection, now: float, owner: Owner, session: str) -> None:
+def drop_session(connection: Connection, now: float, owner: Owner, session: str) -> None:
     index = find(connection, owner, now)
     if index is None:
         return
@@ -208,13 +208,13 @@ _PARTS = (
 counts as: blocks of vectors are large."""
 
 
-def discard(connection: sqlite3.Connection, id: int) -> None:
+def discard(connection: Connection, id: int) -> None:
     """Drop an index: ``sweep`` removes the rest."""
     connection.execute("DELETE FROM owners WHERE id = ?", (id,))
     connection.execute("INSERT INTO waste (owner) VALUES (?)", (id,))
 
 
-def discard_expired(connection: sqlite3.Connection, now: float, limit: int) -> None:
+def discard_expired(connection: Connection, now: float, limit: int) -> None:
     expired = connection.execute(
         "SELECT id FROM owners WHERE expires_at <= ? LIMIT ?", (now, limit)
     ).fetchall()
@@ -222,7 +222,7 @@ def discard_expired(connection: sqlite3.Connection, now: float, limit: int) -> N
         discard(connection, id)
 
 
-def sweep(connection: sqlite3.Connection, limit: int = SWEPT_IN_A_STEP) -> bool:
+def sweep(connection: Connection, limit: int = SWEPT_IN_A_STEP) -> bool:
     """Remove about ``limit`` rows of dropped indexes; True if there may be more."""
     while limit > 0:
         row = connection.execute("SELECT owner FROM waste LIMIT 1").fetchone()
@@ -232,7 +232,7 @@ def sweep(connection: sqlite3.Connection, limit: int = SWEPT_IN_A_STEP) -> bool:
     return True
 
 
-def _sweep(connection: sqlite3.Connection, owner: int, limit: int) -> int:
+def _sweep(connection: Connection, owner: int, limit: int) -> int:
     """Remove about ``limit`` rows of an index; their number, plus one for each statement."""
     done = 0
     for table, entry, weight in _PARTS:

@@ -1,0 +1,59 @@
+"""Threads that work for the event loop do not interrupt it when they get work."""
+
+import os
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from proxy.process.threads import never_preempt, thread_pool
+from tests.support.clock import Clock
+from tests.support.store.files import opened
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a policy of Linux")
+
+
+def policy() -> int:
+    return os.sched_getscheduler(0)
+
+
+def in_thread_after(prepare: Callable[[], None]) -> int:
+    """The policy of a thread of its own."""
+    with ThreadPoolExecutor(1, initializer=prepare) as pool:
+        return pool.submit(policy).result()
+
+
+def test_a_pool_leaves_the_processor_to_the_thread_that_gives_it_work() -> None:
+    with thread_pool(1, "work") as pool:
+        assert pool.submit(policy).result() == os.SCHED_BATCH
+    assert policy() == os.SCHED_OTHER
+
+
+def test_a_policy_that_the_operator_has_chosen_stays() -> None:
+    def idle_before() -> None:
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        never_preempt()
+
+    assert in_thread_after(idle_before) == os.SCHED_IDLE
+
+
+def test_a_sandbox_that_forbids_it_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "sched_setscheduler", forbidden)
+    assert in_thread_after(never_preempt) == os.SCHED_OTHER
+
+
+async def test_the_threads_of_the_embedded_store_are_such(tmp_path: Path) -> None:
+    before = threads()
+    async with opened(tmp_path / "memory.db", Clock()) as store:
+        await store.ping()
+        policies = {os.sched_getscheduler(id) for id in threads() - before}
+    assert policies == {os.SCHED_BATCH}
+
+
+def threads() -> set[int]:
+    return {int(each) for each in os.listdir("/proc/self/task")}

@@ -596,9 +596,9 @@ async def test_behind_a_repeated_erasure_of_a_session_what_is_said_is_recorded(
     with monkeypatch.context() as patch:
         patch.setattr(store, "delete", fails)
         with pytest.raises(asyncio.CancelledError):
-            await eraser.session(key("a"))
+            await eraser.erase_session(key("a"))
     assert await store.commit(key("a"), chat("x2", NOW + 1)) == "erased"
-    assert await eraser.session(key("a")) is None
+    assert await eraser.erase_session(key("a")) is None
     assert await store.commit(key("a"), chat("x3", NOW)) == "erased"
     assert await store.commit(key("a"), chat("x4", NOW + 1)) == "recorded"
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-from proxy.memory_api.openapi.document import Offer, document
+from proxy.memory_api.openapi.document import DocumentOptions, document
 from proxy.memory_api.operations import OPERATIONS
 
 PAGE = "api-reference"
@@ -129,7 +129,7 @@ def _row(*cells: str) -> str:
 
 def _fill(app: Sphinx, docname: str, source: list[str]) -> None:
     if docname == PAGE:
-        source[0] = source[0].replace(MARK, written(document(Offer(), OPERATIONS)))
+        source[0] = source[0].replace(MARK, written(document(DocumentOptions(), OPERATIONS)))
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

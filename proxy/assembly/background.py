@@ -12,7 +12,7 @@ from proxy.background.budget import Budget
 from proxy.background.completer import UpstreamCompleter
 from proxy.background.completion import Completer
 from proxy.background.credentials import Credentials
-from proxy.background.routing import Further
+from proxy.background.routing import NamedUpstreams
 from proxy.background.runner import Backoff, Runner
 from proxy.chat import jsontext
 from proxy.chat.message import typed_string_of
@@ -83,7 +83,7 @@ async def writing_of(
     if not any(writers(settings)):
         return None
     credentials = Credentials(ANONYMOUS, _key_for_all(settings))
-    further = Further(several, ANONYMOUS) if several else None
+    named = NamedUpstreams(several, ANONYMOUS) if several else None
     budget = Budget(resources.store, settings.background.tokens_per_day, time.time)
     resources.opened.push_async_callback(budget.settle)
     completer = UpstreamCompleter(
@@ -93,7 +93,7 @@ async def writing_of(
         lambda model: resources.tokenizers.counter_for(model).count_text,
         resources.telemetry,
         time.time,
-        further,
+        named,
     )
     summarizer = _summarizer(resources, completer)
     runner = Runner(
@@ -108,7 +108,7 @@ async def writing_of(
         time.time,
         resources.telemetry.count_work,
     )
-    known = {"": credentials, **(further.credentials if further else {})}
+    known = {"": credentials, **(named.credentials if named else {})}
     return Writing(known, runner, completer)
 
 

@@ -48,7 +48,7 @@ from proxy.memory.recording.listeners import Listeners
 from proxy.memory.recording.recorder import Recorder
 from proxy.memory.recording.replay import ReplayContext
 from proxy.memory.recording.spool import Spool
-from proxy.memory_api.api import Api, Patient
+from proxy.memory_api.api import Api, PatientStores
 from proxy.memory_api.conversations.message_edit import remove
 from proxy.memory_api.routes import admin_routes
 from proxy.process.threads import thread_pool
@@ -75,7 +75,7 @@ class Parts(msgspec.Struct, frozen=True, dict=True):
     resources: Resources
     recalling: Recalling
     learned: Learned
-    patient: Patient
+    patient: PatientStores
     writing: Writing | None
     spool: Spool
     recorder: Recorder
@@ -108,7 +108,9 @@ class Parts(msgspec.Struct, frozen=True, dict=True):
         passthrough = self._passthrough()
         asker = self._asker(passthrough)
         on_answered = self.writing.remember_key if self.writing else None
-        removals = Removals(api.eraser.session, partial(remove, api))  # as the memory API removes
+        removals = Removals(
+            api.eraser.erase_session, partial(remove, api)
+        )  # as the memory API removes
         return Gateway(
             settings,
             self.tenancy,
@@ -184,7 +186,7 @@ async def parts_of(
     """
     recalling = await recalling_of(resources, index_delay)
     learned = learning_of(resources, resources.store, kinds)
-    patient = Patient(resources.patient, learning_of(resources, resources.patient, kinds))
+    patient = PatientStores(resources.patient, learning_of(resources, resources.patient, kinds))
     upstreams = await upstreams_of(resources)
     windows = ContextWindows(upstreams) if upstreams else None
     writing = await writing_of(resources, learned, upstreams) if writes else None

@@ -41,54 +41,54 @@ class Budget:
     """
 
     def __init__(self, meter: Meter, tokens_per_day: int, clock: Callable[[], float]) -> None:
-        self._meter, self._most, self._clock = meter, tokens_per_day, clock
+        self._meter, self._tokens_per_day, self._clock = meter, tokens_per_day, clock
         self._today: LRUCache[str, _Today] = LRUCache(MAX_TENANTS)
-        self._owed: dict[tuple[str, UsageKey], usage.UsageTotals] = {}
+        self._unsettled: dict[tuple[str, UsageKey], usage.UsageTotals] = {}
 
     def __repr__(self) -> str:
-        return f"<Budget of {self._most} tokens a day>"
+        return f"<Budget of {self._tokens_per_day} tokens a day>"
 
     async def check(self, tenant: str) -> None:
         """Raises BudgetSpent if nothing is left for today, StoreError if that is unknown."""
-        if not self._most:
+        if not self._tokens_per_day:
             return
         now = self._clock()
-        if await self._tokens(tenant, now) >= self._most:
+        if await self._tokens(tenant, now) >= self._tokens_per_day:
             raise BudgetSpent((now // DAY + 1) * DAY)
 
     async def _tokens(self, tenant: str, now: float) -> int:
         today, day = self._today.get(tenant), day_of(now)
         if today is None or today.day != day or not 0 <= now - today.read_at < CACHE_SECONDS:
-            counted = sum(
+            stored = sum(
                 spent.tokens for spent in (await self._meter.spent(tenant, [day])).values()
             )
-            today = _Today(day, now, counted + self._tokens_owed(tenant, day))
+            today = _Today(day, now, stored + self._unsettled_tokens(tenant, day))
             self._today[tenant] = today
         return today.tokens
 
-    def _tokens_owed(self, tenant: str, day: str) -> int:
+    def _unsettled_tokens(self, tenant: str, day: str) -> int:
         return sum(
             spent.tokens
-            for (whose, account), spent in self._owed.items()
-            if whose == tenant and account.day == day
+            for (owner, account), spent in self._unsettled.items()
+            if owner == tenant and account.day == day
         )
 
     def note(self, tenant: str, feature: str, spent: usage.UsageTotals) -> None:
         """Count a request; ``settle`` writes it to the store."""
         day = day_of(self._clock())
-        self._owe(tenant, UsageKey(day, feature), spent)
+        self._add_unsettled(tenant, UsageKey(day, feature), spent)
         today = self._today.get(tenant)
         if today is not None and today.day == day:
             today.tokens += spent.tokens
 
-    def _owe(self, tenant: str, account: UsageKey, spent: usage.UsageTotals) -> None:
+    def _add_unsettled(self, tenant: str, account: UsageKey, spent: usage.UsageTotals) -> None:
         key = tenant, account
-        self._owed[key] = self._owed.get(key, usage.UsageTotals()) + spent
+        self._unsettled[key] = self._unsettled.get(key, usage.UsageTotals()) + spent
 
     async def settle(self) -> None:
         """Write what was noted to the store; what fails is kept for the next call."""
-        while self._owed:
-            (tenant, account), spent = self._owed.popitem()
+        while self._unsettled:
+            (tenant, account), spent = self._unsettled.popitem()
             written = False
             try:
                 await self._meter.spend(tenant, account, spent)
@@ -98,7 +98,7 @@ class Budget:
                 return
             finally:
                 if not written:
-                    self._owe(tenant, account, spent)
+                    self._add_unsettled(tenant, account, spent)
 
 
 def day_of(now: float) -> str:

@@ -22,18 +22,18 @@ from proxy.background.completion import (
     Failed,
     NoCredential,
     NoModel,
+    ParsedAnswer,
     Refused,
     SchemaRefused,
     Unreadable,
-    Written,
-    failure,
+    failure_of,
     read_answer,
     request_body,
     wants_schema,
 )
 from proxy.background.credentials import Credentials
 from proxy.background.pauses import ModelPauses
-from proxy.background.routing import Further
+from proxy.background.routing import NamedUpstreams
 from proxy.errors import RawHeaders
 from proxy.lazy import lazy_import
 from proxy.memory.usage import UsageTotals
@@ -74,14 +74,14 @@ class _Request:
     with_schema: bool
     billed: bool = True
     refused: bool = False
-    written: Written | None = None
+    answer: ParsedAnswer | None = None
 
 
 class UpstreamCompleter:
     """See :class:`proxy.background.completion.Completer`.
 
     ``upstreams``: clients by URL, "" for [upstream].  ``counter`` returns a model's function for
-    counting tokens, used if an answer has no usage.  ``clock`` is in Unix seconds.  ``further``:
+    counting tokens, used if an answer has no usage.  ``clock`` is in Unix seconds.  ``named``:
     [[upstreams]], if there are any.
     """
 
@@ -93,9 +93,9 @@ class UpstreamCompleter:
         counter: Callable[[str | None], Callable[[str], int]],
         telemetry: Telemetry,
         clock: Callable[[], float],
-        further: Further | None = None,
+        named: NamedUpstreams | None = None,
     ) -> None:
-        self._further = further
+        self._named = named
         self._upstreams, self._credentials, self._budget = upstreams, credentials, budget
         self._counter, self._telemetry, self._clock = counter, telemetry, clock
         self._pauses = ModelPauses(clock)
@@ -107,7 +107,7 @@ class UpstreamCompleter:
     def ready(self, assignment: Assignment) -> bool:
         if self._credential(assignment) is not None:
             return True
-        return self._further is not None and self._further.may_be_asked(assignment)
+        return self._named is not None and self._named.may_route(assignment)
 
     def _credential(self, assignment: Assignment) -> RawHeaders | None:
         """The headers with the assignment's own key, else the tenant's; None if unknown.
@@ -116,16 +116,16 @@ class UpstreamCompleter:
         """
         if assignment.key:
             return bearer(assignment.key)
-        there = self._destination(assignment)
-        if there is not None and self._further is not None:
-            return self._further.credential(there, assignment.tenant)
+        destination = self._destination(assignment)
+        if destination is not None and self._named is not None:
+            return self._named.credential(destination, assignment.tenant)
         if self._upstreams[assignment.url] is not self._upstreams[""]:
             return []
         return self._credentials.of(assignment.tenant)
 
     def _destination(self, assignment: Assignment) -> Destination | None:
         """The one of [[upstreams]] that the assignment is for; None for another API."""
-        return self._further.destination(assignment) if self._further else None
+        return self._named.destination(assignment) if self._named else None
 
     async def complete(self, assignment: Assignment) -> Completed:
         credential = self._credential(assignment)
@@ -135,41 +135,43 @@ class UpstreamCompleter:
         if not model:
             raise NoModel("there is no model to ask")
         await self._budget.check(assignment.tenant)
-        knows = (assignment.place, model) not in self._without_schema
-        request = _Request(assignment, model, credential, wants_schema(assignment) and knows)
+        supports_schema = (assignment.place, model) not in self._without_schema
+        request = _Request(
+            assignment, model, credential, wants_schema(assignment) and supports_schema
+        )
         try:
-            with self._pauses.asking(assignment, model):
-                written = await self._in_time(request)
+            with self._pauses.count_failures(assignment, model):
+                answer = await self._in_time(request)
         except CompletionError as error:
-            error.asked = f"{assignment.feature} by {model[:MAX_NAME]}"
+            error.target = f"{assignment.feature} by {model[:MAX_NAME]}"
             raise
         finally:
             await self._budget.settle()
-        return Completed(written.text, written.model or model, written.cut)
+        return Completed(answer.text, answer.model or model, answer.cut)
 
-    async def _in_time(self, request: _Request) -> Written:
+    async def _in_time(self, request: _Request) -> ParsedAnswer:
         try:
             async with asyncio.timeout(request.assignment.timeout):
-                return await self._with_or_without(request)
+                return await self._with_schema_fallback(request)
         except TimeoutError as error:
             raise Failed("no answer in time") from error
 
-    async def _with_or_without(self, request: _Request) -> Written:
+    async def _with_schema_fallback(self, request: _Request) -> ParsedAnswer:
         """Send the request, and once more without the schema if that may be why it is refused."""
         try:
             return await self._complete(request)
         except SchemaRefused:
             plain = _Request(request.assignment, request.model, request.credential, False)
-            written = await self._complete(plain)
+            answer = await self._complete(plain)
             self._without_schema[request.assignment.place, request.model] = None
-            return written
+            return answer
 
-    async def _complete(self, request: _Request) -> Written:
+    async def _complete(self, request: _Request) -> ParsedAnswer:
         """Send the request once and count its tokens in any case.  Raises Refused, Failed."""
         began = time.perf_counter()
         try:
-            request.written = read_answer(await self._send(request))
-            return request.written
+            request.answer = read_answer(await self._send(request))
+            return request.answer
         except Refused:
             request.refused = True
             raise
@@ -186,23 +188,23 @@ class UpstreamCompleter:
         assignment, with_schema = request.assignment, request.with_schema
         body = request_body(assignment, request.model, with_schema=with_schema)
         upstream, headers = self._upstreams[assignment.url], json_headers(request.credential)
-        there = self._destination(assignment)
-        if there is not None:
-            upstream, headers = there.upstream, there.headers(headers, CHAT)
+        destination = self._destination(assignment)
+        if destination is not None:
+            upstream, headers = destination.upstream, destination.headers(headers, CHAT)
         reply = await upstream.send("POST", TARGET, headers, body)
         try:
             request.billed = reply.status == 200
             if request.billed:
                 return await reply.read(assignment.most_bytes)
-            said = await _error_text(reply) if with_schema else b""
+            error_body = await _error_text(reply) if with_schema else b""
             wait = retry_after(reply.headers, self._clock())
-            raise failure(reply.status, said, wait, with_schema=with_schema)
+            raise failure_of(reply.status, error_body, wait, with_schema=with_schema)
         finally:
             await reply.close()
 
     def _count(self, request: _Request, seconds: float) -> None:
         feature, spent = request.assignment.feature, self._spent(request)
-        outcome = "failed" if request.written is None else "done"
+        outcome = "failed" if request.answer is None else "done"
         self._budget.note(request.assignment.tenant, feature, spent)
         self._telemetry.count_completion(
             feature,
@@ -216,12 +218,12 @@ class UpstreamCompleter:
         """The tokens by the answer's usage, else counted; only the prompt's without an answer."""
         if not request.billed:
             return UsageTotals(calls=1, failed=1)
-        written, count = request.written or Written(""), self._counter(request.model)
-        tokens_in = written.input_tokens or _estimated(request.assignment.text, count)
-        tokens_out = written.output_tokens or _estimated(written.text, count)
+        answer, count = request.answer or ParsedAnswer(""), self._counter(request.model)
+        tokens_in = answer.input_tokens or _estimated(request.assignment.text, count)
+        tokens_out = answer.output_tokens or _estimated(answer.text, count)
         return UsageTotals(
             calls=1,
-            failed=int(request.written is None),
+            failed=int(request.answer is None),
             input_tokens=tokens_in,
             output_tokens=tokens_out,
             micro_usd=catalogue.micro_usd(request.model, tokens_in, tokens_out, self._clock()),

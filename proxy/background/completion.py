@@ -83,17 +83,17 @@ def assignment(
     feature: str,
     settings: ModelSettings,
     text: str = "",
-    model: str | None = None,
+    session_model: str | None = None,
     schema: Mapping[str, object] | None = None,
     most_bytes: int = ANSWER_BYTES,
 ) -> Assignment:
-    """An assignment with a feature's settings; ``model`` is that of the session."""
+    """An assignment with a feature's settings; ``session_model`` is that of the session."""
     return Assignment(
         tenant=tenant,
         feature=feature,
         text=text,
         model=settings.model,
-        default_model=model,
+        default_model=session_model,
         upstream=settings.upstream,
         url=settings.url,
         key=settings.api_key.get_secret_value() if settings.api_key else None,
@@ -116,13 +116,13 @@ class Completed(msgspec.Struct, frozen=True):
 
 
 class CompletionError(Exception):
-    """An assignment failed.  ``asked``: its feature and model, if known."""
+    """An assignment failed.  ``target``: its feature and model, if known."""
 
-    asked = ""
+    target = ""
 
     def __str__(self) -> str:
         text = super().__str__()
-        return f"{text} ({self.asked})" if self.asked else text
+        return f"{text} ({self.target})" if self.target else text
 
 
 class Refused(CompletionError):
@@ -152,7 +152,7 @@ class Unreadable(Failed):
     """The answer cannot be used; that may be the same in each attempt."""
 
 
-def try_again(denied: Denied, attempts: int, wait: float) -> None:
+def retry_denied(denied: Denied, attempts: int, wait: float) -> None:
     """Raise Failed for denied work, so that it is tried again after ``wait`` seconds, unless it has
     failed ``DENIALS`` times."""
     if attempts < DENIALS:
@@ -221,7 +221,7 @@ class SchemaRefused(Refused):
     """Refused, possibly because of the schema."""
 
 
-class Written(msgspec.Struct, frozen=True):
+class ParsedAnswer(msgspec.Struct, frozen=True):
     """A parsed answer.  Tokens are None and ``model`` is "" if it does not have them.
 
     ``cut``: by its ``finish_reason``.
@@ -247,8 +247,8 @@ def request_body(assignment: Assignment, model: str, *, with_schema: bool) -> by
         **assignment.parameters,
     }
     if with_schema:
-        form = {"name": assignment.feature, "schema": assignment.schema, "strict": True}
-        body[FORMAT] = {"type": "json_schema", "json_schema": form}
+        schema_format = {"name": assignment.feature, "schema": assignment.schema, "strict": True}
+        body[FORMAT] = {"type": "json_schema", "json_schema": schema_format}
     return jsontext.encode(body)
 
 
@@ -256,9 +256,11 @@ DENIED = frozenset({401, 402, 403, 404})
 """Statuses that all requests get until the key, rights, quota or model is changed."""
 
 
-def failure(status: int, said: bytes, wait: float | None, *, with_schema: bool) -> Refused | Failed:
+def failure_of(
+    status: int, error_body: bytes, wait: float | None, *, with_schema: bool
+) -> Refused | Failed:
     """The exception for a status other than 200; ``wait``: its ``Retry-After`` in seconds."""
-    if with_schema and status in (400, 422) and not is_context_error(status, said):
+    if with_schema and status in (400, 422) and not is_context_error(status, error_body):
         return SchemaRefused(f"refused with status {status}")
     if status in DENIED:
         return Denied(f"refused with status {status}")
@@ -267,7 +269,7 @@ def failure(status: int, said: bytes, wait: float | None, *, with_schema: bool) 
     return Failed(f"answered with status {status}", wait)
 
 
-def read_answer(body: bytes) -> Written:
+def read_answer(body: bytes) -> ParsedAnswer:
     """Parse a ``chat.completion``: its first choice, "" if that was blocked and has no message.
 
     Raises Unreadable without a choice.
@@ -284,13 +286,13 @@ def read_answer(body: bytes) -> Written:
             raise Unreadable("the answer is not a completion")
     content = message.get("content") if isinstance(message, dict) else None
     text = jsontext.well_formed(_text(content))
-    model, used = fields.get("model"), fields.get("usage")
-    return Written(
+    model, usage = fields.get("model"), fields.get("usage")
+    return ParsedAnswer(
         text=_without_thoughts(text),
         model=model if isinstance(model, str) and len(model) <= MAX_NAME else "",
         cut=choice.get("finish_reason") in CUT_OFF,
-        input_tokens=_tokens(used, "prompt_tokens"),
-        output_tokens=_tokens(used, "completion_tokens"),
+        input_tokens=_tokens(usage, "prompt_tokens"),
+        output_tokens=_tokens(usage, "completion_tokens"),
     )
 
 
@@ -310,8 +312,8 @@ def _without_thoughts(text: str) -> str:
     return text if end is None or "<think" in text[: end.start()] else text[end.end() :]
 
 
-def _tokens(used: object, name: str) -> int | None:
+def _tokens(usage: object, name: str) -> int | None:
     """A count in the usage; None for 0, which servers send that do not count, and for absurd
     numbers, which would use up the tenant's budget."""
-    count = positive_int(used.get(name)) if isinstance(used, dict) else None
+    count = positive_int(usage.get(name)) if isinstance(usage, dict) else None
     return count if count is not None and count <= MAX_USAGE_TOKENS else None

@@ -29,7 +29,7 @@ class Credentials:
 
     def __init__(self, anonymous: str, upstream_key: str | None = None) -> None:
         self._anonymous = anonymous
-        self._for_all = bearer(upstream_key) or None
+        self._shared = bearer(upstream_key) or None
         self._latest: LRUCache[str, RawHeaders] = LRUCache(MAX_TENANTS)
 
     def __repr__(self) -> str:
@@ -37,12 +37,12 @@ class Credentials:
 
     def note(self, tenant: str, headers: RawHeaders) -> None:
         """Remember the credentials of a request, also that it had none."""
-        if self._for_all is not None or tenant == self._anonymous:
+        if self._shared is not None or tenant == self._anonymous:
             return
         self._latest[tenant] = [field for field in headers if field[0] in CREDENTIAL_HEADERS]
 
     def of(self, tenant: str) -> RawHeaders | None:
         """The headers to send for a tenant; None if they are not known."""
-        if self._for_all is not None:
-            return self._for_all
+        if self._shared is not None:
+            return self._shared
         return [] if tenant == self._anonymous else self._latest.get(tenant)

@@ -46,46 +46,46 @@ class ModelPauses:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._known: LRUCache[_Target, _Failures] = LRUCache(MAX_KNOWN)
+        self._failures: LRUCache[_Target, _Failures] = LRUCache(MAX_KNOWN)
 
     def __repr__(self) -> str:
-        return f"<ModelPauses of {len(self._known)}>"
+        return f"<ModelPauses of {len(self._failures)}>"
 
     @contextmanager
-    def asking(self, assignment: Assignment, model: str) -> Iterator[None]:
+    def count_failures(self, assignment: Assignment, model: str) -> Iterator[None]:
         """Count the failure that the block raises.  Raises Paused instead of running the block."""
-        everything, here = _targets(assignment, model)
+        model_target, feature_target = _targets(assignment, model)
         began = self._clock()
-        until = max(self._of(everything).until, self._of(here).until)
+        until = max(self._failures_of(model_target).until, self._failures_of(feature_target).until)
         if until > began:
             raise Paused(until)
         try:
             yield
         except (Refused, Unreadable):  # it has answered
-            self._known.pop(here, None)
+            self._failures.pop(feature_target, None)
             raise
         except Failed as failure:
-            self._failed(here, began)
+            self._count_failure(feature_target, began)
             if failure.retry_after:
                 now = self._clock()
-                self._known[everything] = _Failures(at=now, until=now + failure.retry_after)
+                self._failures[model_target] = _Failures(at=now, until=now + failure.retry_after)
             raise
-        self._known.pop(here, None)
+        self._failures.pop(feature_target, None)
 
-    def _failed(self, whom: _Target, began: float) -> None:
+    def _count_failure(self, target: _Target, began: float) -> None:
         """Count a failure, unless the call began before the last failure: then it is the same."""
-        known, now = self._of(whom), self._clock()
-        if began >= known.at:
-            wait = min(known.times * (now - began), MAX_PAUSE_SECONDS)
-            self._known[whom] = _Failures(known.times + 1, now, now + wait)
+        failures, now = self._failures_of(target), self._clock()
+        if began >= failures.at:
+            wait = min(failures.times * (now - began), MAX_PAUSE_SECONDS)
+            self._failures[target] = _Failures(failures.times + 1, now, now + wait)
 
-    def _of(self, whom: _Target) -> _Failures:
+    def _failures_of(self, target: _Target) -> _Failures:
         """No failures where the clock was set back behind the last one: its age is unknown."""
-        known = self._known.get(whom, _Failures())
-        return known if known.at <= self._clock() else _Failures()
+        failures = self._failures.get(target, _Failures())
+        return failures if failures.at <= self._clock() else _Failures()
 
 
 def _targets(assignment: Assignment, model: str) -> tuple[_Target, _Target]:
     """The targets of all calls to the model, and of this feature's."""
-    whom = _Target(assignment.tenant, assignment.place, assignment.key, model)
-    return whom, whom._replace(feature=assignment.feature)
+    target = _Target(assignment.tenant, assignment.place, assignment.key, model)
+    return target, target._replace(feature=assignment.feature)

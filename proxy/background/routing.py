@@ -9,7 +9,7 @@ from proxy.upstreams.choice import Upstreams
 from proxy.upstreams.destination import Destination
 
 
-class Further:
+class NamedUpstreams:
     """The upstreams beside [upstream].
 
     A tenant's own key is remembered per upstream and never sent to another one.
@@ -32,7 +32,7 @@ class Further:
             return None
         return self._upstreams.of_model(assignment.model or assignment.default_model or "")
 
-    def may_be_asked(self, assignment: Assignment) -> bool:
+    def may_route(self, assignment: Assignment) -> bool:
         """Whether an assignment without a model could go to one of these: its session's model is
         not known yet."""
         decided = assignment.place or assignment.key or assignment.model

@@ -66,24 +66,25 @@ DOUBLINGS = 30
 
 
 class Backoff(msgspec.Struct, frozen=True):
-    """How long to wait after failures: ``first`` seconds, twice as long each time, to ``most``."""
+    """How long to wait after failures: ``first_seconds``, then twice as long each time, at most
+    ``max_seconds``."""
 
-    first: float
-    most: float
+    first_seconds: float
+    max_seconds: float
 
     def seconds(self, attempts: int, chance: float) -> float:
         """After ``attempts`` earlier failures; ``chance`` (0 to 1) takes off up to a quarter."""
-        longest = min(self.first * 2.0 ** min(attempts, DOUBLINGS), self.most)
+        longest = min(self.first_seconds * 2.0 ** min(attempts, DOUBLINGS), self.max_seconds)
         return longest * (1 - chance / 4)
 
 
 class Ending(NamedTuple):
     """How a job ended.  ``due``: when to run again (Unix seconds), None: when queued again.
-    ``longer``: the same ending again waits longer."""
+    ``backs_off``: the same ending again waits longer."""
 
     outcome: Outcome
     due: float | None = None
-    longer: bool = False
+    backs_off: bool = False
 
 
 def ending_of(error: BaseException, now: float, wait: float) -> Ending:
@@ -92,17 +93,17 @@ def ending_of(error: BaseException, now: float, wait: float) -> Ending:
         case Refused():
             return Ending("refused")
         case Paused(until=until):  # else all that waits for a model would look again together
-            return Ending("put_off", max(min(until, now + NOT_YET), now + wait), longer=True)
+            return Ending("put_off", max(min(until, now + NOT_YET), now + wait), backs_off=True)
         case NotYet(until=until):
             return Ending("put_off", min(until, now + NOT_YET))
         case NoCredential():
             return Ending("put_off", now + NOT_HERE)
         case NoModel():
             return Ending("put_off", now + NO_MODEL)
-        case Failed(retry_after=least) if least is not None:
-            return Ending("failed", now + max(wait, least), longer=True)
+        case Failed(retry_after=retry_after) if retry_after is not None:
+            return Ending("failed", now + max(wait, retry_after), backs_off=True)
         case _:
-            return Ending("failed", now + wait, longer=True)
+            return Ending("failed", now + wait, backs_off=True)
 
 
 LEASE = 60.0
@@ -144,7 +145,7 @@ async def lease_held(queue: Queue, work: Work, clock: Callable[[], float]) -> As
 async def _renew(
     queue: Queue, work: Work, clock: Callable[[], float], deadline: asyncio.Timeout
 ) -> None:
-    """Renew the lease until that fails, then let the timeout ``deadline`` expire."""
+    """Renew the lease until that fails, then make the timeout ``deadline`` expire."""
     until, pause = clock() + LEASE, RENEWAL
     while clock() + RETRY < until:
         await asyncio.sleep(pause)
@@ -165,7 +166,7 @@ POLL = 1.0
 step."""
 
 CACHED_SECONDS = POLL / 2
-"""Seconds for which the result is cached that all waiting work is of certain tenants."""
+"""Seconds for which a poll's result is cached: the tenants of all waiting work."""
 
 OVERDUE_SECONDS = 5.0
 """Seconds for which work that cannot be done here is left to other processes."""
@@ -187,7 +188,7 @@ may be the same for thousands of sessions."""
 CANCEL_SECONDS = 1.0
 """Seconds that a cancelled job has to put its work off."""
 
-STORE_BACKOFF = Backoff(first=2 * POLL, most=30.0)
+STORE_BACKOFF = Backoff(first_seconds=2 * POLL, max_seconds=30.0)
 """Backoff between polls while the store fails."""
 
 
@@ -213,18 +214,18 @@ class Runner:
         chance: Callable[[], float] = random.random,
     ) -> None:
         self._queue, self._jobs, self._backoff = queue, jobs, backoff
-        self._most, self._most_of_one = concurrency, max(1, concurrency // 2)
+        self._concurrency, self._tenant_limit = concurrency, max(1, concurrency // 2)
         self._clock, self._on_ended, self._chance = clock, on_ended, chance
         self._running: set[asyncio.Task[None]] = set()
-        self._busy: Counter[str] = Counter()
-        self._begun: LRUCache[str, int] = LRUCache(MAX_REMEMBERED)
-        self._begun_kinds: LRUCache[tuple[str, Kind], int] = LRUCache(MAX_REMEMBERED)
+        self._running_of: Counter[str] = Counter()
+        self._tenant_turns: LRUCache[str, int] = LRUCache(MAX_REMEMBERED)
+        self._kind_turns: LRUCache[tuple[str, Kind], int] = LRUCache(MAX_REMEMBERED)
         self._logged: LRUCache[str, float] = LRUCache(MAX_LOGGED)
         self._turns = 0
-        self._looking: asyncio.Task[None] | None = None
+        self._polling: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
-        self._looked = self._look_at = self._not_before = self._all_until = 0.0
-        self._all = frozenset[str]()
+        self._polled_at = self._poll_at = self._not_before = self._cached_until = 0.0
+        self._cached_tenants = frozenset[str]()
         self._failures = 0
         self._closing = False
 
@@ -232,52 +233,52 @@ class Runner:
         return f"<Runner [running: {len(self._running)}]>"
 
     def open(self) -> None:
-        self._looking = asyncio.create_task(self._run(), name="background")
+        self._polling = asyncio.create_task(self._run(), name="background")
 
     async def close(self, seconds: float) -> None:
         """Start no more jobs; cancel those that do not end within ``seconds``, to be run later."""
         self._closing = True
         self._changed.set()
-        if self._looking is None:
+        if self._polling is None:
             return
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await asyncio.wait({self._looking})
+                await asyncio.wait({self._polling})
                 if self._running:
                     await asyncio.wait(self._running)
-        left = [self._looking, *self._running]
+        tasks = [self._polling, *self._running]
         for _ in range(2):  # the second time for jobs that wait for the store to put them off
-            for task in left:
+            for task in tasks:
                 task.cancel()
-            await asyncio.wait(left, timeout=CANCEL_SECONDS)
+            await asyncio.wait(tasks, timeout=CANCEL_SECONDS)
 
     def awake(self, at: float) -> None:
         """Poll ``at`` this time (Unix seconds), when something is due, unless earlier."""
-        self._all_until = min(self._all_until, at)
-        self._look_again(at)
+        self._cached_until = min(self._cached_until, at)
+        self._poll_by(at)
 
-    def _look_again(self, at: float) -> None:
-        self._look_at = min(self._look_at, at)
+    def _poll_by(self, at: float) -> None:
+        self._poll_at = min(self._poll_at, at)
         self._changed.set()
 
-    # Looking
+    # Polling
 
     async def _run(self) -> None:
         while not self._closing:
             # Set before the poll, so that ``awake`` during the poll has an effect.
-            self._looked = self._clock()
-            self._look_at = self._looked + POLL * (0.8 + 0.4 * self._chance())
+            self._polled_at = self._clock()
+            self._poll_at = self._polled_at + POLL * (0.8 + 0.4 * self._chance())
             try:
                 await self._poll()
-                self._go_on()
+                self._end_pause()
             except StoreError as failure:
                 self._pause(failure)
             except Exception:  # a background task has no caller: poll again later
                 logger.exception("work in the background was not found")
                 self._pause(None)
-            await self._rest()
+            await self._wait_for_poll()
 
-    def _go_on(self) -> None:
+    def _end_pause(self) -> None:
         if self._failures:
             logger.info("work in the background goes on")
         self._failures, self._not_before = 0, 0.0
@@ -288,14 +289,14 @@ class Runner:
         wait = STORE_BACKOFF.seconds(self._failures, self._chance())
         self._failures, self._not_before = self._failures + 1, self._clock() + wait
 
-    async def _rest(self) -> None:
+    async def _wait_for_poll(self) -> None:
         """Wait until the next poll, which is now where the clock was set back behind the last one:
         what was computed from it may be hours ahead."""
         while not self._closing:
             self._changed.clear()
             now = self._clock()
-            seconds = max(self._look_at, self._not_before) - now
-            if seconds <= 0 or now < self._looked:
+            seconds = max(self._poll_at, self._not_before) - now
+            if seconds <= 0 or now < self._polled_at:
                 return
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
@@ -304,62 +305,64 @@ class Runner:
     async def _poll(self) -> None:
         """Fill the free places: first one job of each tenant, then more.  Raises StoreError."""
         if await self._serve(1):
-            await self._serve(self._most_of_one)
+            await self._serve(self._tenant_limit)
 
-    async def _serve(self, most: int) -> bool:
-        """Start jobs up to ``most`` per tenant; False if nothing is due.
+    async def _serve(self, per_tenant: int) -> bool:
+        """Start jobs up to ``per_tenant`` per tenant; False if nothing is due.
 
         Each batch excludes tenants that have their places or were in an earlier batch, so that a
         tenant with much work does not hide the others.
         """
-        passed = frozenset(tenant for tenant, busy in self._busy.items() if busy >= most)
+        excluded = frozenset(x for x, running in self._running_of.items() if running >= per_tenant)
         for _ in range(MAX_BATCHES):
-            if len(self._running) >= self._most or self._has_only(passed):
+            if len(self._running) >= self._concurrency or self._has_only(excluded):
                 break
-            found = await self._queue.waiting(self._clock(), BATCH, passed)
-            for work in self._round_robin(found):
-                await self._try_begin(work, most)
-            passed |= {work.tenant for work in found}
-            if len(found) < BATCH:
-                self._all, self._all_until = passed, self._clock() + CACHED_SECONDS
+            batch = await self._queue.waiting(self._clock(), BATCH, excluded)
+            for work in self._round_robin(batch):
+                await self._try_begin(work, per_tenant)
+            excluded |= {work.tenant for work in batch}
+            if len(batch) < BATCH:
+                self._cached_tenants = excluded
+                self._cached_until = self._clock() + CACHED_SECONDS
                 break
-        return bool(passed)
+        return bool(excluded)
 
     def _has_only(self, tenants: frozenset[str]) -> bool:
         """Whether all waiting work was of these tenants at the last poll: reading past all of it is
         slow, and the end of each job polls."""
-        recent = 0 < self._all_until - self._clock() <= CACHED_SECONDS
-        return recent and bool(tenants) and tenants >= self._all
+        recent = 0 < self._cached_until - self._clock() <= CACHED_SECONDS
+        return recent and bool(tenants) and tenants >= self._cached_tenants
 
-    def _round_robin(self, found: Sequence[Work]) -> list[Work]:
+    def _round_robin(self, batch: Sequence[Work]) -> list[Work]:
         """The order in which to start: tenants with the fewest running jobs first, then those whose
         last turn was longest ago.  Within a tenant: the kind whose last turn was longest ago, then
         by due time."""
-        places, turns = Counter(self._busy), list[tuple[int, int, int]]()
-        for at, work in sorted(enumerate(found), key=lambda item: self._last_of_kind(item[1])):
-            turns.append((places[work.tenant], self._begun.get(work.tenant, 0), at))
-            places[work.tenant] += 1
-        return [found[at] for *_, at in sorted(turns)]
+        running, turns = Counter(self._running_of), list[tuple[int, int, int]]()
+        for at, work in sorted(enumerate(batch), key=lambda item: self._last_of_kind(item[1])):
+            turns.append((running[work.tenant], self._tenant_turns.get(work.tenant, 0), at))
+            running[work.tenant] += 1
+        return [batch[at] for *_, at in sorted(turns)]
 
     def _last_of_kind(self, work: Work) -> int:
-        return self._begun_kinds.get((work.tenant, work.kind), 0)
+        return self._kind_turns.get((work.tenant, work.kind), 0)
 
-    async def _try_begin(self, work: Work, most: int) -> None:
+    async def _try_begin(self, work: Work, per_tenant: int) -> None:
         """Start a piece of work if there is a place; put it off if no process can do it."""
-        if len(self._running) >= self._most or self._busy[work.tenant] >= most:
+        full = len(self._running) >= self._concurrency
+        if full or self._running_of[work.tenant] >= per_tenant:
             return
-        now, here = self._clock(), self._can(work)
-        if self._closing or not (here or now - work.due >= OVERDUE_SECONDS):
+        now, is_ready = self._clock(), self._is_ready(work)
+        if self._closing or not (is_ready or now - work.due >= OVERDUE_SECONDS):
             return
         claimed = await self._queue.claim(work, now, now + LEASE)
         if claimed is None:
             return
-        if here:
+        if is_ready:
             self._begin(claimed)
         else:
             await self._queue.put_off(claimed, now + NOT_HERE, failed=False)
 
-    def _can(self, work: Work) -> bool:
+    def _is_ready(self, work: Work) -> bool:
         job = self._jobs.get(work.kind)
         try:
             return job is not None and job.ready(work)
@@ -370,21 +373,22 @@ class Runner:
     # Running
 
     def _begin(self, work: Work) -> None:
-        self._busy[work.tenant] += 1
+        self._running_of[work.tenant] += 1
         self._turns += 1
-        self._begun[work.tenant] = self._begun_kinds[work.tenant, work.kind] = self._turns
-        task = asyncio.create_task(self._carry_out(work), name="background job")
+        self._tenant_turns[work.tenant] = self._turns
+        self._kind_turns[work.tenant, work.kind] = self._turns
+        task = asyncio.create_task(self._execute(work), name="background job")
         self._running.add(task)
-        task.add_done_callback(lambda task: self._ended(task, work.tenant))
+        task.add_done_callback(lambda task: self._on_task_done(task, work.tenant))
 
-    def _ended(self, task: asyncio.Task[None], tenant: str) -> None:
+    def _on_task_done(self, task: asyncio.Task[None], tenant: str) -> None:
         self._running.discard(task)
-        self._busy[tenant] -= 1
-        if not self._busy[tenant]:
-            del self._busy[tenant]
-        self._look_again(self._clock())
+        self._running_of[tenant] -= 1
+        if not self._running_of[tenant]:
+            del self._running_of[tenant]
+        self._poll_by(self._clock())
 
-    async def _carry_out(self, work: Work) -> None:
+    async def _execute(self, work: Work) -> None:
         ending = await self._run_job(work)
         self._on_ended(work.kind, ending.outcome)
         try:
@@ -393,7 +397,7 @@ class Runner:
             if ending.due is None:
                 await self._queue.finish(work, self._clock())
             else:
-                await self._queue.put_off(work, ending.due, failed=ending.longer)
+                await self._queue.put_off(work, ending.due, failed=ending.backs_off)
         except StoreError as failure:  # the lease expires, and the work is claimed again
             logger.warning("work in the background is left as it is: %s", failure)
 
@@ -408,13 +412,13 @@ class Runner:
         except asyncio.CancelledError as error:
             if self._closing:
                 return Ending("put_off", self._clock())
-            return self._after(error, work)
+            return self._ending_after(error, work)
         except (CompletionError, StoreError, TimeoutError) as error:
             self._log(f"{_described(work)}: {str(error) or 'no answer in time'}")
-            return self._after(error, work)
+            return self._ending_after(error, work)
         except Exception as error:  # a background task has no caller: it is tried again later
             logger.exception("a job failed, %s", _described(work))
-            return self._after(error, work)
+            return self._ending_after(error, work)
 
     def _log(self, failure: str) -> None:
         now = self._clock()
@@ -422,7 +426,7 @@ class Runner:
             self._logged[failure] = now
             logger.warning("a job was not done, %s", failure)
 
-    def _after(self, error: BaseException, work: Work) -> Ending:
+    def _ending_after(self, error: BaseException, work: Work) -> Ending:
         wait = self._backoff.seconds(work.attempts, self._chance())
         return ending_of(error, self._clock(), wait)
 

@@ -15,7 +15,7 @@ from proxy.upstreams.destination import Destination
 from proxy.wire import body as bodies
 from proxy.wire.body import Body, ClientGone
 from proxy.wire.failures import UpstreamBroken
-from proxy.wire.headers import DIGESTS, content_length, end_to_end, get, sendable
+from proxy.wire.headers import DIGESTS, content_length, end_to_end, get, without_controls
 from proxy.wire.relay import relay
 from proxy.wire.replies import is_event_stream
 from proxy.wire.upstream import Reply, Upstream
@@ -65,7 +65,7 @@ class Passthrough:
     async def _upload(self, call: ProxyRequest, body: AsyncIterator[bytes]) -> None:
         with call.guard(uploading=True) as guard:
             declared = content_length(call.headers)
-            reply = await self.send_upstream(call, guard.uploaded(body), length=declared)
+            reply = await self.send_upstream(call, guard.watch_after(body), length=declared)
             await self._relay(call, reply)
 
     async def forward(self, call: ProxyRequest, body: bytes | None) -> None:
@@ -146,7 +146,7 @@ def _request_headers(call: ProxyRequest, *, rewritten: bool) -> RawHeaders:
 def answer_headers(reply: Reply, call: ProxyRequest) -> RawHeaders:
     """The upstream's end-to-end headers, and the report's if the call has a session."""
     dropped, report = _LENGTH if reply.status in _BODILESS else frozenset(), call.report
-    headers = sendable(end_to_end(reply.headers, dropped, response=True))
+    headers = without_controls(end_to_end(reply.headers, dropped, response=True))
     if reply.status == 201 or 300 <= reply.status < 400:
         headers = [_location_of_proxy(field, call) for field in headers]
     if report is None:

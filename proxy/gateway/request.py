@@ -92,7 +92,7 @@ class ProxyRequest(msgspec.Struct):
 
     def guard(self, *, uploading: bool = False) -> DisconnectGuard:
         """A guard against the client's disconnect, for the block that answers this request."""
-        guard = self.delivery.presence = DisconnectGuard(self.receive, uploading=uploading)
+        guard = self.delivery.guard = DisconnectGuard(self.receive, uploading=uploading)
         return guard
 
     async def answer(self, body: bytes) -> None:

@@ -23,7 +23,7 @@ from proxy.background.completion import (
     Failed,
     Refused,
     Unreadable,
-    try_again,
+    retry_denied,
 )
 from proxy.background.runner import LEASE, Backoff, LeaseLost, lease_held
 from proxy.learning.batch import Batch, Extractor, Improver, LearningContext
@@ -112,7 +112,7 @@ class StepResults(msgspec.Struct):
         that is not continued is never queued again."""
         denied = next((each for each in self.failures if isinstance(each, Denied)), None)
         if denied is not None:
-            try_again(denied, attempts, wait)
+            retry_denied(denied, attempts, wait)
         if self.failures:
             raise min(self.failures, key=lambda failure: isinstance(failure, Refused))
 
@@ -177,7 +177,7 @@ class LearningJob(msgspec.Struct):
         for improver in self.improvers:
             if improver.model.wants(context.settings):
                 await results.step(partial(self._improve, improver, context))
-        results.end(work.attempts, self.backoff.most)
+        results.end(work.attempts, self.backoff.max_seconds)
         wait = RETRY_AFTER_CONFLICT if results.again else RETRY_WHILE_READ
         return self.clock() + wait if results.again or busy else None
 
@@ -357,7 +357,7 @@ class LearningJob(msgspec.Struct):
         try:
             improved = await improver.improve(context)
         except Denied as denied:
-            failure = Failed(str(denied), self.backoff.most)
+            failure = Failed(str(denied), self.backoff.max_seconds)
             self._failures.count_failure(what, failure, self.backoff, self.clock())
             raise
         except Failed as failure:

@@ -1,13 +1,13 @@
-"""Who may see whose memory, and the log lines that say by hashes who did.
+"""Authorization: which tenant's memory a request may access; and the caller's fields in logs.
 
-A caller sees the tenant of its credential.  The tenants ``anonymous`` and ``single`` belong to
-nobody's key, so they need the administrator's, or a caller on this very machine: the peer and the
-Host are loopback, no reverse proxy has passed the request on, and no other site's page has made it
-(a browser sends Origin and Sec-Fetch-Site; the Host stops DNS rebinding).
+A caller sees the tenant of its credential.  The tenants ``anonymous`` and ``single`` have no key,
+so they need the administrator's, or a caller on the same machine: the peer and the ``Host`` are
+loopback, no reverse proxy has forwarded the request, and it does not come from another site's page
+(browsers send Origin and Sec-Fetch-Site; checking the Host prevents DNS rebinding).
 
-The administrator's key sees every tenant, one at a time: ``?tenant=`` says which.  It may be left
-out with ``tenancy.mode = "single"``, where there is only one.  Whoever else names another tenant
-than its own is refused: an answer about the wrong one would look like one about nobody.
+The administrator's key sees every tenant, one at a time, named by ``?tenant=``, which is optional
+with ``tenancy.mode = "single"``.  Other callers that name another tenant than their own are
+refused: an answer about their own would look like one about a tenant without memory.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from proxy.memory_api.api import Api
 from proxy.memory_api.fields import invalid
 from proxy.memory_api.overview.tenants import KnownTenants
 from proxy.tenancy import OPEN_TENANTS, SINGLE, Client
-from proxy.wire.hosts import is_loopback, is_of_this_site
+from proxy.wire.hosts import is_loopback, is_same_site
 
 CALLER = "memory.caller"
-"""Where a request's scope has a ``MemoryAccess``, once somebody was let in."""
+"""The key of a request's ``MemoryAccess`` in its scope, once access is granted."""
 
 
 class MemoryAccess(NamedTuple):
@@ -36,15 +36,15 @@ class MemoryAccess(NamedTuple):
 
 
 def log_fields(request: Request) -> dict[str, str]:
-    """Who asks, and whose memory it is, as log lines say it."""
-    seen: MemoryAccess | None = request.scope.get(CALLER)
-    if seen is None:
+    """The fields of log lines about the caller and the tenant; empty before access is granted."""
+    access: MemoryAccess | None = request.scope.get(CALLER)
+    if access is None:
         return {}
-    told = {"tenant": hashed(seen.tenant)}
-    return {"by": seen.by, **told} if seen.by else told
+    fields = {"tenant": hashed(access.tenant)}
+    return {"by": access.by, **fields} if access.by else fields
 
 
-_PASSED_ON = frozenset(
+_FORWARDING_HEADERS = frozenset(
     {
         b"cdn-loop",
         b"cf-connecting-ip",
@@ -80,12 +80,12 @@ _PASSED_ON = frozenset(
         b"x-vercel-forwarded-for",
     }
 )
-"""Fields by which reverse proxies, balancers and tunnels tell that they passed a request on; so
-does all that begins with ``x-forwarded-``."""
+"""Headers that reverse proxies, load balancers and tunnels add to the requests that they forward;
+those that begin with ``x-forwarded-`` count too."""
 
 
 class Access:
-    """Tells a request's tenant, or raises ProxyError."""
+    """Determines the tenant of a request, or raises ProxyError."""
 
     def __init__(self, api: Api) -> None:
         self._tenancy = api.tenancy
@@ -100,11 +100,11 @@ class Access:
         """
         headers = request.headers.raw
         if self._tenancy.is_admin(headers):
-            chosen = self.chosen(request)
-            if chosen is None:
+            named = self.named_tenant(request)
+            if named is None:
                 raise invalid("Say whose memory you mean: ?tenant=.", "tenant")
-            request.scope[CALLER] = MemoryAccess(chosen, "admin")
-            return chosen
+            request.scope[CALLER] = MemoryAccess(named, "admin")
+            return named
         tenant = self._tenancy.caller(headers).tenant
         if tenant in OPEN_TENANTS and not is_local(request):
             raise invalid_api_key()
@@ -113,29 +113,29 @@ class Access:
         request.scope[CALLER] = MemoryAccess(tenant)
         return tenant
 
-    async def must_be_known(self, request: Request) -> None:
+    async def check_tenant_exists(self, request: Request) -> None:
         """Raise ProxyError 404 where the administrator names a tenant that does not exist."""
-        chosen = self.chosen(request) if self.is_admin(request) else None
-        if chosen is not None and not await self._known.knows(chosen):
-            request.scope[CALLER] = MemoryAccess(chosen, "admin")
-            raise tenant_not_found(chosen)
+        named = self.named_tenant(request) if self.is_admin(request) else None
+        if named is not None and not await self._known.exists(named):
+            request.scope[CALLER] = MemoryAccess(named, "admin")
+            raise tenant_not_found(named)
 
     def client(self, request: Request) -> Client | None:
-        """The named client that asks, None for everybody else."""
+        """The configured client with the request's key, None for other callers."""
         headers = request.headers.raw
         return None if self._tenancy.is_admin(headers) else self._tenancy.caller(headers).client
 
     def is_admin(self, request: Request) -> bool:
-        """Does the administrator ask?  Raises ProxyError 400 for two different keys."""
+        """Whether the administrator asks.  Raises ProxyError 400 for two different keys."""
         return self._tenancy.is_admin(request.headers.raw)
 
-    def must_be_admin(self, request: Request) -> None:
-        """Raise ProxyError 401 for everybody else."""
+    def check_admin(self, request: Request) -> None:
+        """Raise ProxyError 401 unless the caller is the administrator."""
         if not self.is_admin(request):
             raise invalid_api_key()
 
-    def chosen(self, request: Request) -> str | None:
-        """The tenant that the administrator means.  Raises ProxyError 400 for two of them."""
+    def named_tenant(self, request: Request) -> str | None:
+        """The tenant of ``?tenant=``, else the only one.  Raises ProxyError 400 for several."""
         names = set(request.query_params.getlist("tenant")) - {""}
         if len(names) > 1:
             raise invalid("Name one tenant: ?tenant= came twice.", "tenant")
@@ -143,12 +143,12 @@ class Access:
 
 
 def is_local(request: Request) -> bool:
-    """Does this come straight from a program or a page of our own on this machine?"""
+    """Whether the request comes directly from a program or one of our pages on this machine."""
     headers = request.headers.raw
     peer = request.client.host if request.client else ""
-    return is_loopback(peer) and not _is_passed_on(headers) and is_of_this_site(headers)
+    return is_loopback(peer) and not _is_forwarded(headers) and is_same_site(headers)
 
 
-def _is_passed_on(headers: RawHeaders) -> bool:
+def _is_forwarded(headers: RawHeaders) -> bool:
     names = [name.lower() for name, _ in headers]
-    return any(name in _PASSED_ON or name.startswith(b"x-forwarded-") for name in names)
+    return any(name in _FORWARDING_HEADERS or name.startswith(b"x-forwarded-") for name in names)

@@ -1,8 +1,4 @@
-"""What the memory API is made of: the parts it is given, and the little it knows of each.
-
-The domain's own types are used as they are; of HTTP's callers and of the chat format it knows only
-the protocols here.
-"""
+"""The dependencies of the memory API, and the protocols by which it uses them."""
 
 from __future__ import annotations
 
@@ -24,7 +20,7 @@ from proxy.memory.recording.commit import Count
 from proxy.memory.recording.spool import Spool
 from proxy.memory.usage import Meter
 from proxy.memory_api.erasure.eraser import Eraser
-from proxy.memory_api.overview.counts import Counted
+from proxy.memory_api.overview.counts import MemoryStore
 from proxy.memory_api.overview.shared import Shared
 from proxy.memory_api.shapes.overview import Stats
 from proxy.memory_api.threads import TenantThreads, Threads
@@ -37,7 +33,7 @@ from proxy.wire.limits import ByteBudgets
 
 
 class Preview(Protocol):
-    """The messages of a request as they would be sent, and what memory did for it.
+    """The messages of a request as they would be sent, and what memory added.
 
     ``tokens`` counts all ``messages``; ``injection`` is what would be recorded of it.
     """
@@ -61,28 +57,31 @@ class Preview(Protocol):
 
 
 Previewer = Callable[[SessionKey, bytes, str, str | None], Awaitable[Preview | None]]
-"""Previews a request's body in a session under a profile ("" is the default one) as a user's,
-without a trace.
+"""Previews a request: takes session, body, profile ("" is the default one) and user; stores
+nothing.
 
-None: this is no request with messages.  Raises ProxyError 400 ``unknown_profile`` and 503
+None if the body has no messages.  Raises ProxyError 400 ``unknown_profile`` and 503
 ``memory_unavailable``.
 """
 
 
 class ReadMessage(Protocol):
-    """Reads a message's JSON; None if it is no object.
+    """Parses a message's JSON; None if it is not an object.
 
-    ``limit``: bytes of inline media from which on a placeholder is recorded instead.
+    ``limit``: larger inline media, in bytes, are replaced by a placeholder.
     """
 
     def __call__(self, raw: bytes, limit: int, /) -> ChatMessage | None: ...
 
 
-class Patient(NamedTuple):
-    """The same store and what is learned in it, with more time than a chat has: for what asks so
-    often, erasing and importing, that one late answer must not end it."""
+class PatientStores(NamedTuple):
+    """The same store, and what is learned in it, with longer timeouts than a chat has.
 
-    store: Counted
+    For erasing, importing and exporting, which make so many calls that one slow call must not
+    end them.
+    """
+
+    store: MemoryStore
     learned: Learned
 
 
@@ -90,20 +89,18 @@ class Patient(NamedTuple):
 class Api:
     """Everything that health, metrics and the memory API need.
 
-    ``on_recorded`` is to be told of each session that was written to, ``on_edited`` of messages
-    that have other words now, by seq.  ``due_after_import`` gives
-    the work that an import asks for, by the session's user and the time (Unix seconds).
-    ``counter`` gives the token count for a model, ``counters`` says which tables it uses,
-    by the models' encodings;
-    ``count_text`` gives the tokens of a text.
-    ``rooms`` is what all requests have to hold bodies and answers in.
-    ``failing_sessions`` gives the number of sessions that cannot be loaded whole or
-    replayed in time; ``is_losing`` says whether exchanges were lost lately.
+    ``on_recorded`` is called with each session that was written to, ``on_edited`` with the seqs of
+    messages whose text was changed.  ``due_after_import`` returns the background work after an
+    import, by the session's user and the time (Unix seconds).  ``counter`` returns the function
+    that counts a model's tokens, ``counters`` the table used for each encoding, ``count_text`` the
+    tokens of a text.  ``rooms``: the memory budgets of all requests.  ``failing_sessions`` returns
+    the number of sessions that cannot be loaded or replayed in time, ``is_losing`` whether
+    exchanges were lost lately.
     """
 
     settings: Settings
     telemetry: Telemetry
-    store: Counted
+    store: MemoryStore
     spool: Spool
     tenancy: Tenancy
     preview: Previewer
@@ -118,33 +115,33 @@ class Api:
     items: Items
     meter: Meter
     learned: Learned
-    patient: Patient
+    patient: PatientStores
     rooms: ByteBudgets
     failing_sessions: Callable[[], int] = lambda: 0
     is_losing: Callable[[], bool] = lambda: False
 
     async def reach(self, tenant: str) -> None:
-        """Find a store that is away before it is asked with patience.  Raises StoreError."""
+        """Fail early if the store is away, before longer timeouts are used.  Raises StoreError."""
         await self.store.peek(SessionKey(tenant, ""))
 
     @cached_property
     def eraser(self) -> Eraser:
-        """One for all requests: it lets nothing be erased twice at the same time."""
+        """Shared by all requests, so that nothing is erased twice at the same time."""
         return Eraser(self.patient.store, self.spool, self.patient.learned, steady_now)
 
     @cached_property
     def large_fork(self) -> asyncio.Lock:
-        """Held while a large session is forked: all of it is in memory."""
+        """Held while a large session is forked, since all of it is in memory."""
         return asyncio.Lock()
 
     @cached_property
     def large_imports(self) -> Locks[str]:
-        """A tenant's is held while a large conversation of it is imported, for the same reason."""
+        """Per tenant, held while a large conversation is imported, for the same reason."""
         return Locks()
 
     @cached_property
     def statistics(self) -> WeakValueDictionary[str, Shared[Stats]]:
-        """By tenant, while somebody waits for them."""
+        """By tenant, while a request waits for them."""
         return WeakValueDictionary()
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Bodies of requests, read into the objects that the document describes.
+"""Parses bodies of requests into the objects that the document describes.
 
 Raises ProxyError 400 with ``param`` naming the field that is wrong.
 """
@@ -22,7 +22,7 @@ from proxy.chat.json_size import MAX_VALUES, has_more_values
 from proxy.chat.jsontext import UNREADABLE, decode_shallow, fields
 from proxy.chat.jsontext import value as values
 from proxy.errors import ProxyError
-from proxy.memory_api.fields import KEPT, LARGEST, REFUSAL, invalid
+from proxy.memory_api.fields import MAX_BYTES, RAW, REFUSAL, invalid
 from proxy.settings import ServerSettings
 from proxy.wire.body import ClientGone
 from proxy.wire.body import read as received
@@ -39,13 +39,13 @@ Refusal = Callable[[str], ProxyError]
 S = TypeVar("S", bound=msgspec.Struct)
 
 
-async def body_of(request: Request, server: ServerSettings, held: Reservation) -> bytes:
+async def body_of(request: Request, server: ServerSettings, reservation: Reservation) -> bytes:
     """The body.  Raises ProxyError 413, 408, 503, and 400 for too many values; and
     ClientDisconnect."""
-    declared, most = content_length(request.headers.raw), server.max_body_bytes
+    declared, max_bytes = content_length(request.headers.raw), server.max_body_bytes
     try:
         body = await received(
-            request.receive, most, server.body_timeout, declared, held.reserve_body
+            request.receive, max_bytes, server.body_timeout, declared, reservation.reserve_body
         )
     except ClientGone:
         raise ClientDisconnect from None
@@ -55,19 +55,19 @@ async def body_of(request: Request, server: ServerSettings, held: Reservation) -
 
 
 async def read(kind: type[S], body: bytes) -> S:
-    """The object that a body is."""
+    """The body as an object of this type."""
     return cast(S, await read_one((kind,), body))
 
 
 async def read_one(kinds: Sequence[Kind], body: bytes) -> msgspec.Struct:
-    """The object that a body is: one of these kinds."""
+    """The body as an object of one of these types."""
     if len(body) > LARGE:
         return await asyncio.to_thread(_read, kinds, body)
     return _read(kinds, body)
 
 
 def fields_of(body: bytes) -> dict[str, bytes]:
-    """The fields of a body, each value's JSON untouched."""
+    """The fields of a body, with the JSON of their values."""
     try:
         return fields(body)
     except UNREADABLE:
@@ -75,47 +75,49 @@ def fields_of(body: bytes) -> dict[str, bytes]:
 
 
 def _read(kinds: Sequence[Kind], body: bytes) -> msgspec.Struct:
-    found = fields_of(body)
-    return decode_fields(_matching_kind(kinds, found), found)
+    raw_fields = fields_of(body)
+    return decode_fields(_matching_kind(kinds, raw_fields), raw_fields)
 
 
-def _matching_kind(kinds: Sequence[Kind], found: Mapping[str, bytes]) -> Kind:
-    """Of several kinds, each has one field of its own, and nothing else."""
+def _matching_kind(kinds: Sequence[Kind], raw_fields: Mapping[str, bytes]) -> Kind:
+    """The type of the body, which must have exactly one field: the first of that type."""
     if len(kinds) == 1:
         return kinds[0]
     names = [fields_in(kind)[0].encode_name for kind in kinds]
-    others = [name for name in found if name not in names]
-    if others or len(found) != 1:
+    others = [name for name in raw_fields if name not in names]
+    if others or len(raw_fields) != 1:
         raise invalid(f"Give either {' or '.join(names)}.", (others or names)[0])
-    return kinds[names.index(next(iter(found)))]
+    return kinds[names.index(next(iter(raw_fields)))]
 
 
-def decode_fields(kind: Kind, found: Mapping[str, bytes], above: str = "") -> msgspec.Struct:
-    """The object with these fields; ``above`` stands before their names in errors."""
-    known = _declared(kind)
+def decode_fields(kind: Kind, raw_fields: Mapping[str, bytes], prefix: str = "") -> msgspec.Struct:
+    """The object with these fields; ``prefix`` stands before their names in errors."""
+    rules = _field_rules(kind)
     if kind.__struct_config__.forbid_unknown_fields:
-        _check_known(kind, found, known, above)
+        _check_known(kind, raw_fields, rules, prefix)
     values = {
-        declared.attribute: _value(declared, found.get(name), above + name)
-        for name, declared in known.items()
-        if name in found or declared.required
+        rule.attribute: _value(rule, raw_fields.get(name), prefix + name)
+        for name, rule in rules.items()
+        if name in raw_fields or rule.required
     }
     return kind(**values)
 
 
-def _check_known(kind: Kind, found: Mapping[str, bytes], known: Iterable[str], above: str) -> None:
-    names = ", ".join(above + each for each in known)
+def _check_known(
+    kind: Kind, raw_fields: Mapping[str, bytes], known_names: Iterable[str], prefix: str
+) -> None:
+    names = ", ".join(prefix + each for each in known_names)
     sentence = getattr(kind, "ONLY", "")
-    if not found and sentence:
+    if not raw_fields and sentence:
         raise invalid(f"{sentence}: {names}.", names)
-    for name in found:
-        if name not in known:
-            sentence = sentence or f"{above}{name} is none of"
-            raise invalid(f"{sentence}: {names}.", above + name)
+    for name in raw_fields:
+        if name not in known_names:
+            sentence = sentence or f"{prefix}{name} is none of"
+            raise invalid(f"{sentence}: {names}.", prefix + name)
 
 
-class Declared:
-    """What the declaration of a field says of its value: read once for each type of object."""
+class FieldRule:
+    """The constraints on a field's value, from its declaration."""
 
     def __init__(self, field: FieldInfo) -> None:
         self.attribute, self.required = field.name, field.required
@@ -123,67 +125,67 @@ class Declared:
         parts, deep = _parts(field.type), _parts(field.type, deep=True)
         self.nullable = NoneType in parts
         self.is_json = msgspec.Raw in parts
-        self.inner: Kind | None = next(filter(_is_struct, parts), None)
-        self.kept: bool = _extra(parts, KEPT, False)
-        self.largest: int | None = _extra(parts, LARGEST, None)
+        self.struct: Kind | None = next(filter(_is_struct, parts), None)
+        self.is_raw: bool = _extra(parts, RAW, False)
+        self.max_bytes: int | None = _extra(parts, MAX_BYTES, None)
         self._refusal: Refusal | None = _extra(parts, REFUSAL, None)
         items = (part for part in deep if part not in parts)
         self._refusal_of_item: Refusal | None = _extra(items, REFUSAL, None)
         patterns = (part.pattern or "" for part in deep if isinstance(part, msgspec.Meta))
         self.has_end = any(pattern.endswith("$") for pattern in patterns)
 
-    def refusal(self, name: str, why: str) -> ProxyError:
-        """In the declaration's own words, if it has any."""
-        item = _AT.search(why)
+    def refusal(self, name: str, problem: str) -> ProxyError:
+        """The error for an invalid value: the declaration's own, if it has one."""
+        item = _AT.search(problem)
         if item and self._refusal_of_item:
             return self._refusal_of_item(name + item[1])
         if self._refusal:
             return self._refusal(name)
-        return invalid(f"{name} is not what it should be: {why}.", name)
+        return invalid(f"{name} is not what it should be: {problem}.", name)
 
 
 @cache
-def _declared(kind: Kind) -> Mapping[str, Declared]:
+def _field_rules(kind: Kind) -> Mapping[str, FieldRule]:
     """The fields of an object, by their names in JSON."""
-    return {field.encode_name: Declared(field) for field in fields_in(kind)}
+    return {field.encode_name: FieldRule(field) for field in fields_in(kind)}
 
 
-def _value(declared: Declared, raw: bytes | None, name: str) -> object:
+def _value(rule: FieldRule, raw: bytes | None, name: str) -> object:
     if raw is None:
-        raise declared.refusal(name, "it is missing")
-    if declared.largest is not None and len(raw) > declared.largest:
-        raise declared.refusal(name, "it is too large")
-    if declared.kept:
+        raise rule.refusal(name, "it is missing")
+    if rule.max_bytes is not None and len(raw) > rule.max_bytes:
+        raise rule.refusal(name, "it is too large")
+    if rule.is_raw:
         return msgspec.Raw(raw)
-    if declared.nullable and raw.strip() == b"null":
+    if rule.nullable and raw.strip() == b"null":
         return None
     try:
-        value = _decoded(declared, raw, name)
+        value = _decoded(rule, raw, name)
     except UNREADABLE as error:
-        raise declared.refusal(name, str(error)) from None
-    if declared.has_end and _ends_in_a_line_break(value):
-        raise declared.refusal(name, "it ends in a line break")
+        raise rule.refusal(name, str(error)) from None
+    if rule.has_end and _ends_in_a_line_break(value):
+        raise rule.refusal(name, "it ends in a line break")
     return value
 
 
-def _decoded(declared: Declared, raw: bytes, name: str) -> object:
-    """Raises UNREADABLE; ProxyError for what is wrong in an object in it."""
-    if declared.is_json:
+def _decoded(rule: FieldRule, raw: bytes, name: str) -> object:
+    """Raises UNREADABLE, and ProxyError for an invalid field of a nested object."""
+    if rule.is_json:
         if not isinstance(decode_shallow(raw), dict):
             raise ValueError("it is no object")
         return msgspec.Raw(raw)
-    if declared.inner is not None:
-        return decode_fields(declared.inner, fields(raw), f"{name}.")
+    if rule.struct is not None:
+        return decode_fields(rule.struct, fields(raw), f"{name}.")
     try:
-        return msgspec.json.decode(raw, type=declared.kind)
+        return msgspec.json.decode(raw, type=rule.kind)
     except msgspec.ValidationError:
         with suppress(*UNREADABLE):  # 3.0 is 3, as in JSON Schema; to msgspec it is not
-            return msgspec.convert(values(raw), declared.kind)
+            return msgspec.convert(values(raw), rule.kind)
         raise
 
 
 def _ends_in_a_line_break(value: object) -> bool:
-    """Python's ``$`` lets a line break pass behind it, that of JSON Schema does not."""
+    """In Python ``$`` matches before a final line break, in JSON Schema it does not."""
     if isinstance(value, list):
         return any(map(_ends_in_a_line_break, value))
     return isinstance(value, str) and value.endswith("\n")
@@ -194,15 +196,15 @@ def _is_struct(part: Any) -> bool:
 
 
 def _extra(parts: Iterable[Any], name: str, default: Any) -> Any:
-    """What a declaration says for us, beside what it says for the document."""
+    """A value of ``Meta.extra``, else the default."""
     metas = (part.extra for part in parts if isinstance(part, msgspec.Meta) and part.extra)
     return next((extra[name] for extra in metas if name in extra), default)
 
 
 def _parts(kind: Any, *, deep: bool = False) -> list[Any]:
-    """A type, and what it is made of; ``deep``: also what is in lists."""
-    found = [kind, *getattr(kind, "__metadata__", ())]
+    """A type with the types and metadata in it; ``deep``: also those of list items."""
+    parts = [kind, *getattr(kind, "__metadata__", ())]
     if deep or getattr(kind, "__origin__", None) is not list:
         for part in get_args(kind):
-            found += _parts(part, deep=deep)
-    return found
+            parts += _parts(part, deep=deep)
+    return parts

@@ -1,4 +1,4 @@
-"""One request of the memory API, and where the arguments of a handler come from."""
+"""A request to the memory API, and the readers of a handler's arguments."""
 
 from __future__ import annotations
 
@@ -18,46 +18,46 @@ from proxy.wire.limits import Reservation
 
 
 class Call:
-    """A request with what arguments are read from.  ``tenant``: whose memory it may see, "" where
-    that does not matter.  ``held``: the room taken for its body and its answer."""
+    """A request with what arguments are read from.  ``tenant``: whose memory it may see, "" if the
+    operation needs none.  ``reservation``: the memory reserved for its body and its answer."""
 
     def __init__(
-        self, api: Api, access: Access, request: Request, tenant: str, held: Reservation
+        self, api: Api, access: Access, request: Request, tenant: str, reservation: Reservation
     ) -> None:
-        self.api, self.access, self.tenant, self.held = api, access, tenant, held
+        self.api, self.access, self.tenant, self.reservation = api, access, tenant, reservation
         self.request: Request = request
         self._body: bytes | None = None
 
     async def body(self) -> bytes:
-        """As it came.  Raises ProxyError 400, 408, 413 and 503, and ClientDisconnect."""
+        """The raw body.  Raises ProxyError 400, 408, 413 and 503, and ClientDisconnect."""
         if self._body is None:
-            self._body = await body_of(self.request, self.api.settings.server, self.held)
+            self._body = await body_of(self.request, self.api.settings.server, self.reservation)
         return self._body
 
 
 Reader = Callable[[Call], object]
-"""Gives an argument, or an awaitable of it.  Raises ProxyError."""
+"""Returns an argument, or an awaitable of it.  Raises ProxyError."""
 
 
-class From(msgspec.Struct, frozen=True):
-    """Says of an argument where it comes from, where the document has nothing to say of it."""
+class FromRequest(msgspec.Struct, frozen=True):
+    """Annotates an argument that is no parameter in the document with its reader."""
 
     read: Reader
 
 
-async def _once(call: Call) -> IdempotentRequest:
+async def _idempotent_request(call: Call) -> IdempotentRequest:
     return IdempotentRequest(call.api.items, call.request, call.tenant, await call.body())
 
 
-Tenant = Annotated[str, From(lambda call: call.tenant)]
-IsAdmin = Annotated[bool, From(lambda call: call.access.is_admin(call.request))]
-CallingClient = Annotated[Client | None, From(lambda call: call.access.client(call.request))]
-"""The named client that asks, None for everybody else."""
+Tenant = Annotated[str, FromRequest(lambda call: call.tenant)]
+IsAdmin = Annotated[bool, FromRequest(lambda call: call.access.is_admin(call.request))]
+CallingClient = Annotated[Client | None, FromRequest(lambda call: call.access.client(call.request))]
+"""The configured client with the request's key, None for other callers."""
 
-RawBody = Annotated[bytes, From(lambda call: call.body())]
-RawRequest = Annotated[Request, From(lambda call: call.request)]
-RequestConditions = Annotated[Conditions, From(lambda call: Conditions(call.request))]
-"""The conditions of a change: whoever takes them can be bound to what was read."""
+RawBody = Annotated[bytes, FromRequest(lambda call: call.body())]
+RawRequest = Annotated[Request, FromRequest(lambda call: call.request)]
+RequestConditions = Annotated[Conditions, FromRequest(lambda call: Conditions(call.request))]
+"""The conditions of a change; an operation with this argument supports If-Match."""
 
-IdempotentCall = Annotated[IdempotentRequest, From(_once)]
-"""The attempt that a request is: whoever takes it answers the same request twice alike."""
+IdempotentCall = Annotated[IdempotentRequest, FromRequest(_idempotent_request)]
+"""An operation with this argument supports Idempotency-Key."""

@@ -1,8 +1,7 @@
-"""Conditional requests: entity tags, and what a request says about them (RFC 9110 section 13).
+"""Conditional requests: entity tags, If-Match and If-None-Match (RFC 9110 section 13).
 
-The tag of a resource is made from the JSON that GET answers, so it is strong: it is the same where
-the answer is the same, byte for byte.  Every GET that answers JSON has one; what changes something
-compares it with the resource as it is when it is changed.
+The tag of a resource is a hash of the JSON that GET answers, so it is a strong one.  Every GET that
+answers JSON has it; a change compares it with the resource at the moment of the change.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ LENGTH = 22
 """Characters of a tag: 132 bits."""
 
 ANY = "*"
-"""Stands for whatever there is."""
+"""Matches any resource that exists."""
 
 IF_MATCH, IF_NONE_MATCH = "if-match", "if-none-match"
 
 _TAG = re.compile(r'(?P<weak>W/)?(?P<tag>"[\x21\x23-\x7e\x80-\xff]*")')
-READING = ("GET", "HEAD")
+READ_METHODS = ("GET", "HEAD")
 
 
 class Conditions(msgspec.Struct, frozen=True):
@@ -36,21 +35,20 @@ class Conditions(msgspec.Struct, frozen=True):
     request: Request
 
     @property
-    def any(self) -> bool:
+    def has_any(self) -> bool:
         return IF_MATCH in self.request.headers or IF_NONE_MATCH in self.request.headers
 
     def check(self, current: object | None) -> None:
-        """Raise ProxyError 412 unless the change is meant for the resource as it is.
+        """Raise ProxyError 412 unless the conditions hold for the current resource.
 
-        ``current`` is the object that GET on the same path would answer now, None where there is
-        none.  To be called with what the change itself is made from, so that nothing is lost in
-        between.
+        ``current`` is the object that GET on the same path would answer now, None if there is none.
+        The change must be made to this same version, so that no update in between is lost.
         """
-        if not self.any:
+        if not self.has_any:
             return
         tag = tag_of(encoded(current)) if current is not None else None
         _check_if_match(self.request, tag)
-        if _names(_field(self.request, IF_NONE_MATCH), tag, weak=True):
+        if _lists_tag(_field(self.request, IF_NONE_MATCH), tag, weak=True):
             raise precondition_failed(IF_NONE_MATCH)
 
 
@@ -61,24 +59,24 @@ def tag_of(body: bytes) -> str:
 
 
 def conditional(request: Request, response: Response) -> Response:
-    """The answer to a GET or HEAD with its tag; 304 without a body where the caller has it already.
+    """Add the tag to the answer of a GET or HEAD; 304 without a body if the caller has it already.
 
-    Other answers, streams and failures are passed on as they are.  Raises ProxyError 412.
+    Other answers, streams and errors are returned unchanged.  Raises ProxyError 412.
     """
-    if request.method not in READING or not _is_tagged(response):
+    if request.method not in READ_METHODS or not _is_tagged(response):
         return response
     tag = tag_of(bytes(response.body))
     _check_if_match(request, tag)
-    if _names(_field(request, IF_NONE_MATCH), tag, weak=True):
-        kept = {"etag": tag, "cache-control": response.headers["cache-control"]}
-        return Response(status_code=304, headers=kept)
+    if _lists_tag(_field(request, IF_NONE_MATCH), tag, weak=True):
+        headers = {"etag": tag, "cache-control": response.headers["cache-control"]}
+        return Response(status_code=304, headers=headers)
     response.headers["etag"] = tag
     return response
 
 
 def _check_if_match(request: Request, tag: str | None) -> None:
-    said = _field(request, IF_MATCH)
-    if said is not None and not _names(said, tag, weak=False):
+    value = _field(request, IF_MATCH)
+    if value is not None and not _lists_tag(value, tag, weak=False):
         raise precondition_failed(IF_MATCH)
 
 
@@ -94,11 +92,13 @@ def _field(request: Request, name: str) -> str | None:
     return ", ".join(lines) if lines else None
 
 
-def _names(said: str | None, tag: str | None, *, weak: bool) -> bool:
+def _lists_tag(value: str | None, tag: str | None, *, weak: bool) -> bool:
     """Whether a list of tags has this one, None if there is no resource; ``weak``: weak tags match
     too."""
-    if said is None or tag is None:
+    if value is None or tag is None:
         return False
-    if said.strip() == ANY:
+    if value.strip() == ANY:
         return True
-    return any(found["tag"] == tag and (weak or not found["weak"]) for found in _TAG.finditer(said))
+    return any(
+        match["tag"] == tag and (weak or not match["weak"]) for match in _TAG.finditer(value)
+    )

@@ -1,7 +1,7 @@
-"""One path of the proxy's own: matched as it came, answered in JSON whatever happens.
+"""A route of the proxy's own: matches the raw path, and answers all failures as JSON errors.
 
-Ids in paths are percent-encoded and may hold an encoded slash, so paths are matched before they are
-decoded.  Every failure has the shape of the proxy's errors; a bug is logged here, once.
+Ids in paths are percent-encoded and may contain an encoded slash, so paths are matched before they
+are decoded.  Bugs are logged here, once.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from proxy.logs import CLIENT_GONE, Access, access, hashed
 from proxy.memory.recording.spool import SpoolError
 from proxy.memory.store import StoreError, StoreFull, StoreInUse
 from proxy.memory_api.access import log_fields
-from proxy.memory_api.conditions import READING, conditional
+from proxy.memory_api.conditions import READ_METHODS, conditional
 from proxy.telemetry import Route as Kind
 from proxy.telemetry import Telemetry
 from proxy.wire.body import ClientGone, split_message
@@ -52,7 +52,7 @@ T = TypeVar("T")
 Handler = Callable[[Request], Awaitable[Response]]
 
 SEND_SECONDS = 60.0
-"""Seconds for which a client may take nothing of an answer."""
+"""Seconds for which a client may not read from an answer."""
 
 _GROUP = re.compile(r"\(\?P<(\w+)>[^)]*\)")
 
@@ -82,10 +82,10 @@ class Endpoint(BaseRoute):
         return frozenset(self._handlers)
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        found = self._pattern.fullmatch(scope["raw_path"]) if scope["type"] == "http" else None
-        if found is None:
+        match = self._pattern.fullmatch(scope["raw_path"]) if scope["type"] == "http" else None
+        if match is None:
             return Match.NONE, {}
-        return Match.FULL, {"path_params": found.groupdict()}
+        return Match.FULL, {"path_params": match.groupdict()}
 
     def url_path_for(self, name: str, /, **path_params: Any) -> URLPath:
         raise NoMatchFound(name, path_params)
@@ -94,7 +94,7 @@ class Endpoint(BaseRoute):
         clock = time.perf_counter()
         status, size = CLIENT_GONE, 0
 
-        async def counted(message: Message) -> None:
+        async def send_counted(message: Message) -> None:
             nonlocal size
             size += len(message.get("body", b""))
             async for part in split_message(message):
@@ -102,7 +102,7 @@ class Endpoint(BaseRoute):
 
         try:
             response = await self._answer(Request(scope, receive))
-            await response(scope, receive, counted)
+            await response(scope, receive, send_counted)
             status = response.status_code
         except ClientDisconnect:
             pass
@@ -111,18 +111,18 @@ class Endpoint(BaseRoute):
             self._telemetry.count_request(self._kind, status, "none")
             if self._kind != "health":  # asked every few seconds, by machines
                 ms = (time.perf_counter() - clock) * 1000
-                access(self._line(Request(scope), status, ms, size))
+                access(self._access_entry(Request(scope), status, ms, size))
 
     async def _answer(self, request: Request) -> Response:
         try:
-            return await with_api_errors(self._handled(request))
+            return await with_api_errors(self._run_handler(request))
         except ProxyError as error:
             return refusal(error)
 
-    async def _handled(self, request: Request) -> Response:
-        if self._kind != "memory" or request.method not in READING:
+    async def _run_handler(self, request: Request) -> Response:
+        if self._kind != "memory" or request.method not in READ_METHODS:
             return await self._handler(request.method)(request)
-        with presence(request):
+        with stop_on_disconnect(request):
             return conditional(request, await self._handler(request.method)(request))
 
     def _handler(self, method: str) -> Handler:
@@ -132,7 +132,7 @@ class Endpoint(BaseRoute):
             raise method_not_allowed(", ".join(sorted(self._handlers)))
         return self._handlers[method]
 
-    def _line(self, request: Request, status: int, ms: float, size: int) -> Access:
+    def _access_entry(self, request: Request, status: int, ms: float, size: int) -> Access:
         caller = log_fields(request)
         return Access(
             request=secrets.token_hex(8),
@@ -145,16 +145,16 @@ class Endpoint(BaseRoute):
             bytes=size,
             by=caller.get("by"),
             tenant=caller.get("tenant"),
-            session=_named(request, "session"),
-            user=_named(request, "user"),
+            session=_hashed_id(request, "session"),
+            user=_hashed_id(request, "user"),
         )
 
 
 @contextmanager
-def presence(request: Request) -> Iterator[None]:
-    """While it runs the client's leaving ends it, with ClientDisconnect.
+def stop_on_disconnect(request: Request) -> Iterator[None]:
+    """End the block with ClientDisconnect when the client disconnects.
 
-    For what only reads, and has no body.
+    Only for requests that change nothing and whose body, if any, has been read.
     """
     try:
         with DisconnectGuard(request.receive):
@@ -164,8 +164,8 @@ def presence(request: Request) -> Iterator[None]:
 
 
 async def _send_in_time(send: Send, part: Message) -> None:
-    """Raises ClientDisconnect where a client takes nothing for too long: what it was to have would
-    stay in memory."""
+    """Raises ClientDisconnect if a client does not read for too long, since the answer stays in
+    memory until then."""
     try:
         async with asyncio.timeout(SEND_SECONDS):
             await send(part)
@@ -173,7 +173,7 @@ async def _send_in_time(send: Send, part: Message) -> None:
         raise ClientDisconnect from None
 
 
-def _named(request: Request, part: str) -> str | None:
+def _hashed_id(request: Request, part: str) -> str | None:
     """The hash of an id in the path."""
     value = request.path_params.get(part)
     return hashed(unquote_to_bytes(value).decode("utf-8", "replace")) if value else None

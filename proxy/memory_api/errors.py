@@ -1,4 +1,4 @@
-"""The errors of the memory API, each once: what it is, when it comes, and what is told.
+"""The errors of the memory API, each declared once, with their descriptions for the document.
 
 Those that the proxy answers elsewhere too are made in ``proxy.errors``.
 """
@@ -13,27 +13,27 @@ from proxy.learning.facts.fact import MAX_GIVEN
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """An error's status and code, and in a sentence when it comes.
+    """An error's status and code, and a sentence on when it occurs.
 
-    To be called for one to raise, which tells the rest.
+    Call it to make the exception.
     """
 
     status: int
     code: str
     when: str
-    message: str = ""  # the same words, where there are no others
+    message: str = ""  # ``when``, if empty
     param: str | None = None
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
     def __call__(self, message: str = "", param: str | None = None) -> ProxyError:
-        """``message`` where there is more to tell than usual, ``param`` where another is wrong."""
-        told = message or self.message or self.when
-        wrong = self.param if param is None else param
-        return ProxyError(self.status, self.code, told, param=wrong, headers=self.headers)
+        """The exception; ``message`` and ``param`` override the default ones."""
+        text = message or self.message or self.when
+        param_named = self.param if param is None else param
+        return ProxyError(self.status, self.code, text, param=param_named, headers=self.headers)
 
 
 def _shared(error: ProxyError, when: str) -> Failure:
-    """One that is made elsewhere; of those that name something, ``error`` is an example."""
+    """The declaration of an error of ``proxy.errors``, of which ``error`` is an example."""
     return Failure(error.status, error.code, when, error.message, error.param, tuple(error.headers))
 
 
@@ -159,13 +159,13 @@ memory_unavailable = _shared(
 CODES: dict[str, Failure] = {
     each.code: each for each in [*vars().values()] if isinstance(each, Failure)
 }
-"""All of them."""
+"""All errors, by code."""
 
 EVERYWHERE = (invalid_value, invalid_header, invalid_api_key)
-"""Where it matters who asks."""
+"""Errors of all operations that need a key."""
 
 OF_A_TENANT = (admin_key_required,)
-"""Where `?tenant=` says whose memory is meant."""
+"""Errors of operations with ``?tenant=``."""
 
 ALWAYS = (server_error, memory_unavailable)
 CONDITIONAL = (precondition_failed,)

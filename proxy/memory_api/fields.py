@@ -1,4 +1,4 @@
-"""What many objects and requests of the API share: ids, times, cursors, and their limits."""
+"""Types that objects and requests of the API share: ids, times, cursors, and their limits."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ ID_PATTERN = r"^(?:[!-\-/-~][!-~]*|\.[!-\-/-~][!-~]*|\.\.[!-~]+)$"
 APPLICATION = r"[A-Za-z0-9_.-]{1,64}"
 
 MAX_LIMIT, DEFAULT_LIMIT = 1000, 100
-"""How much a part of a list has."""
+"""Entries of a page of a list."""
 
-SOMETHING = r"[^\s\u001c-\u001f\u0085]"
+NOT_BLANK = r"[^\s\u001c-\u001f\u0085]"
 """A text that is not all white space."""
 
 VISIBLE = r"[^\s\u0000-\u001f\u007f-\u009f]"
@@ -40,13 +40,13 @@ Count = Annotated[int, Meta(ge=0)]
 Seq = Annotated[int, Meta(ge=0, description="A place in the session's history, from 1.")]
 
 Json = dict[str, Any]
-"""A JSON object of somebody else's making."""
+"""Any JSON object."""
 
 
 RawJson = Annotated[msgspec.Raw, Meta(extra_json_schema={"type": "object"})]
-"""The same, as its bytes are."""
+"""The same, as its bytes."""
 
-REFUSAL, LARGEST, KEPT = "refusal", "largest", "kept"
+REFUSAL, MAX_BYTES, RAW = "refusal", "largest", "kept"
 
 
 def invalid(message: str, param: str | None = None) -> ProxyError:
@@ -54,34 +54,34 @@ def invalid(message: str, param: str | None = None) -> ProxyError:
     return invalid_value(message, param)
 
 
-def refused(error: Callable[[str], ProxyError]) -> dict[str, Any]:
-    """For ``Meta(extra=…)``: the error for what such a field cannot be, by the field's name."""
+def error_extra(error: Callable[[str], ProxyError]) -> dict[str, Any]:
+    """For ``Meta(extra=…)``: makes the error for an invalid value, from the field's name."""
     return {REFUSAL: error}
 
 
-def error_text(sentence: str, largest: int | None = None) -> dict[str, Any]:
-    """The same in words that follow the field's name: "must be …"; ``largest``: bytes of JSON."""
-    told = refused(lambda name: invalid(f"{name} {sentence}", name))
-    return told if largest is None else {**told, LARGEST: largest}
+def error_text(sentence: str, max_bytes: int | None = None) -> dict[str, Any]:
+    """The same in words that follow the field's name: "must be …"; ``max_bytes``: bytes of JSON."""
+    extra = error_extra(lambda name: invalid(f"{name} {sentence}", name))
+    return extra if max_bytes is None else {**extra, MAX_BYTES: max_bytes}
 
 
-def kept(sentence: str) -> Meta:
+def raw_json(sentence: str) -> Meta:
     """A value whose bytes are wanted: a body has a ``msgspec.Raw`` there, to be looked at by hand.
 
     ``sentence`` is for where it is missing.
     """
-    return Meta(extra={KEPT: True, **error_text(sentence)})
+    return Meta(extra={RAW: True, **error_text(sentence)})
 
 
 def bytes_of(value: object) -> bytes:
-    """The bytes of a ``kept`` value."""
+    """The bytes of a ``raw_json`` value."""
     return bytes(cast(msgspec.Raw, value))
 
 
 def whole(least: int, most: int, description: str | None = None) -> Meta:
     """The declaration of an integer from ``least`` to ``most``."""
-    said = error_text(f"must be a whole number from {least} to {most}.")
-    return Meta(ge=least, le=most, description=description, extra=said)
+    extra = error_text(f"must be a whole number from {least} to {most}.")
+    return Meta(ge=least, le=most, description=description, extra=extra)
 
 
 def _id(example: str, error: Callable[[str], ProxyError]) -> Meta:
@@ -90,7 +90,7 @@ def _id(example: str, error: Callable[[str], ProxyError]) -> Meta:
         max_length=MAX_ID,
         pattern=ID_PATTERN,
         examples=[example],
-        extra=refused(error),
+        extra=error_extra(error),
     )
 
 

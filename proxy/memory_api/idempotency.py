@@ -1,9 +1,9 @@
-"""The same request twice is one request: Idempotency-Key on what creates something.
+"""``Idempotency-Key`` on requests that create something: two attempts create it once.
 
-No answer is kept.  What a request creates has ids that are made from its tenant, path and key, so
-that a second attempt finds it there, or creates what the first one did not get to.  Kept is a
-fingerprint of the body, for a day: it says whether it is the same request, and, since it is made
-with the key, nothing of what the body says.
+Answers are not stored.  The ids of what a request creates are hashes of its tenant, path and key,
+so that a second attempt finds it, or creates what the first did not complete.  Only a hash of the
+body is stored, for a day, to recognise another request with the same key; it is keyed, so that
+nothing can be inferred about the body.
 """
 
 from __future__ import annotations
@@ -32,9 +32,8 @@ _KEY = re.compile(r"[\x21-\x7e]{1,255}")
 
 
 class RequestRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What is kept of a request; ``done``: it has created what it was to create.
-
-    ``at``: when it came first, Unix seconds.
+    """What is stored of a request.  ``body``: its hash.  ``at``: its first attempt, Unix seconds.
+    ``done``: everything was created.
     """
 
     body: str
@@ -45,24 +44,25 @@ class RequestRecord(msgspec.Struct, frozen=True, kw_only=True):
 class Attempt(msgspec.Struct, frozen=True):
     """One attempt of a request with a key.
 
-    ``mark`` is the same for all of them and for no other request.  ``again``: it has come before.
+    ``mark`` is the same for all attempts, and differs between requests.  ``is_repeat``: not the
+    first attempt.
     """
 
     mark: str
-    seen: RequestRecord
-    again: bool = False
+    record: RequestRecord
+    is_repeat: bool = False
 
     @property
     def at(self) -> float:
-        return self.seen.at
+        return self.record.at
 
     @property
     def done(self) -> bool:
-        return self.seen.done
+        return self.record.done
 
 
 class IdempotentRequest:
-    """One request: which requests have come is stored among the tenant's own items.
+    """A request with its record, which is stored among the tenant's own items.
 
     All methods raise StoreError.
     """
@@ -72,10 +72,10 @@ class IdempotentRequest:
         self._request, self._tenant, self._body = request, tenant, body
 
     async def attempt(self) -> Attempt | None:
-        """The attempt that this request is, None without a key.
+        """This attempt; None without a key.
 
-        To be asked for a request that is right in itself: one that is refused may be put right and
-        come again with its key.  Raises ProxyError 400 and 422.
+        Call it after validation, so that an invalid request can be corrected and sent with the same
+        key.  Raises ProxyError 400 and 422.
         """
         key = self._request.headers.get(HEADER)
         if key is None:
@@ -89,33 +89,33 @@ class IdempotentRequest:
         for _ in range(ATTEMPTS):
             if await self._put(mark, first, 0):
                 return Attempt(mark, first)
-            found = await self._found(mark)
-            if found is not None:
-                return _repeated(mark, first, msgspec.json.decode(found.value, type=RequestRecord))
+            item = await self._load(mark)
+            if item is not None:
+                return _repeated(mark, first, msgspec.json.decode(item.value, type=RequestRecord))
         raise memory_unavailable()
 
     async def done(self, attempt: Attempt) -> None:
         """Record that everything was created: what is deleted later is not created again."""
         if not attempt.done:
-            await self._put(attempt.mark, replace(attempt.seen, done=True), None)
+            await self._put(attempt.mark, replace(attempt.record, done=True), None)
 
-    async def dropped(self, attempt: Attempt) -> None:
+    async def drop(self, attempt: Attempt) -> None:
         """Delete the record: nothing was created, and the key may be used again."""
         await self._items.change_items(self._owner, [delete_change(_place(attempt.mark))])
 
-    async def _put(self, mark: str, seen: RequestRecord, after: int | None) -> bool:
-        change = put_change(_place(mark), seen, after, time.time() + IDEMPOTENCY_SECONDS)
+    async def _put(self, mark: str, record: RequestRecord, after: int | None) -> bool:
+        change = put_change(_place(mark), record, after, time.time() + IDEMPOTENCY_SECONDS)
         return await self._items.change_items(self._owner, [change])
 
-    async def _found(self, mark: str) -> Item | None:
+    async def _load(self, mark: str) -> Item | None:
         place = _place(mark)
         return (await self._items.items_at(self._owner, [place])).get(place)
 
 
-def _repeated(mark: str, now: RequestRecord, seen: RequestRecord) -> Attempt:
-    if seen.body != now.body:
+def _repeated(mark: str, current: RequestRecord, stored: RequestRecord) -> Attempt:
+    if stored.body != current.body:
         raise idempotency_key_reused()
-    return Attempt(mark, seen, again=True)
+    return Attempt(mark, stored, is_repeat=True)
 
 
 def _normalized_path(path: bytes) -> bytes:

@@ -32,11 +32,11 @@ encoded = msgspec.json.encode
 """The bytes of an answer."""
 
 HEADERS = {"content-type": "application/json", "cache-control": "no-store"}
-"""Of a JSON answer, which nobody may cache."""
+"""Headers of a JSON response, which must not be cached."""
 
 
 def reply(body: object, status: int = 200) -> Response:
-    """A JSON answer with this object."""
+    """A JSON response with this object."""
     return Response(encoded(body), status, HEADERS)
 
 
@@ -45,15 +45,15 @@ def listed(data: Sequence[object], after: str | None = None) -> Object:
     return {"object": "list", "data": data, "has_more": after is not None, "next": after}
 
 
-def as_is(raw: bytes | msgspec.Raw) -> Any:
-    """JSON in the place of the object that it is, byte for byte."""
+def raw_value(raw: bytes | msgspec.Raw) -> Any:
+    """JSON to be embedded in an object, byte for byte."""
     return msgspec.Raw(raw)
 
 
 def session_object(session: Session) -> shapes.Session:
     """``system`` is the first of ``system_messages``: nearly always there is one at most."""
     details = session.details
-    system = [as_is(raw) for raw in items(details.system or b"[]")]
+    system = [raw_value(raw) for raw in items(details.system or b"[]")]
     return shapes.Session(
         id=session.id,
         user_id=session.user,
@@ -66,7 +66,7 @@ def session_object(session: Session) -> shapes.Session:
         windows={profile: start.seq for profile, start in session.windows.items()},
         end=session.end,
         title=details.title,
-        metadata=as_is(details.metadata),
+        metadata=raw_value(details.metadata),
         ttl=details.ttl,
         created_at=session.created_at,
         last_active_at=session.last_active_at,
@@ -86,7 +86,7 @@ def summary_object(summary: Summary) -> shapes.Summary:
 
 
 def summary_version(summary: Summary) -> shapes.SummaryVersion:
-    """One of a list; ``model`` wrote it."""
+    """A version in a list; ``model`` is the one that wrote it."""
     inner = asdict(summary_object(summary))
     return shapes.SummaryVersion(**inner, model=summary.model)
 
@@ -105,7 +105,7 @@ def recorded_object(seq: int, card: Card, state: State, wire: bytes) -> messages
         id=card.id,
         seq=seq,
         exchange_id=card.exchange,
-        message=as_is(wire),
+        message=raw_value(wire),
         tokens=card.tokens,
         state=state,
         origin=card.origin,
@@ -123,7 +123,7 @@ def exchange_object(session: str, exchange: Exchange, ids: Sequence[str]) -> mes
         status=exchange.status,
         incomplete=exchange.incomplete,
         finish_reason=exchange.finish_reason,
-        usage=as_is(exchange.usage) if exchange.usage is not None else None,
+        usage=raw_value(exchange.usage) if exchange.usage is not None else None,
         memory=memory_object(session, exchange.memory),
         message_ids=list(ids),
         follows=exchange.follows,
@@ -131,61 +131,61 @@ def exchange_object(session: str, exchange: Exchange, ids: Sequence[str]) -> mes
     )
 
 
-def memory_object(session: str, did: Injection) -> messages.Did:
-    """What memory did for an exchange of a session, and what it put into the prompt."""
+def memory_object(session: str, injection: Injection) -> messages.Did:
+    """What memory did for an exchange: what it injected, and what was evicted."""
     return messages.Did(
-        status=cast(Status, did.status),
-        reason=did.reason,
-        messages=did.messages,
-        tokens=did.tokens,
-        recalled=[recalled_object(one) for one in did.all_recalled()],
-        tools=as_is(did.tools),
-        evicted=evicted_object(did),
-        duration_ms=did.duration_ms,
-        **shown_objects(session, did),
+        status=cast(Status, injection.status),
+        reason=injection.reason,
+        messages=injection.messages,
+        tokens=injection.tokens,
+        recalled=[recalled_object(one) for one in injection.all_recalled()],
+        tools=raw_value(injection.tools),
+        evicted=evicted_object(injection),
+        duration_ms=injection.duration_ms,
+        **prompt_fields(session, injection),
     )
 
 
-def evicted_object(did: Injection) -> messages.Evicted:
+def evicted_object(injection: Injection) -> messages.Evicted:
     return messages.Evicted(
-        messages=did.evicted_messages,
-        tokens=did.evicted_tokens,
-        reason=cast(Reason | None, did.evicted_reason),
+        messages=injection.evicted_messages,
+        tokens=injection.evicted_tokens,
+        reason=cast(Reason | None, injection.evicted_reason),
     )
 
 
-def shown_objects(session: str, did: Injection) -> dict[str, Any]:
-    """What stands in a prompt, and what the injected tokens were spent on."""
-    shown = readable_trace(did)
-    pieces = pieces_of(shown, did.all_recalled()) if shown else []
+def prompt_fields(session: str, injection: Injection) -> dict[str, Any]:
+    """Fields for the contents of a prompt: its pieces, and the injected tokens by kind."""
+    trace = readable_trace(injection)
+    pieces = pieces_of(trace, injection.all_recalled()) if trace else []
     return {
-        "breakdown": _breakdown(did.tokens, shown) if shown else None,
+        "breakdown": _breakdown(injection.tokens, trace) if trace else None,
         "shown": [piece_object(session, piece) for piece in pieces],
-        "shown_cut": shown.cut if shown else 0,
-        "resent": [messages.Stretch(*stretch) for stretch in shown.resent] if shown else [],
-        "rewriting": (shown.rewriting or UNSET) if shown else UNSET,
+        "shown_cut": trace.cut if trace else 0,
+        "resent": [messages.Stretch(*stretch) for stretch in trace.resent] if trace else [],
+        "rewriting": (trace.rewriting or UNSET) if trace else UNSET,
     }
 
 
-def _breakdown(tokens: int, shown: PromptTrace) -> messages.Breakdown:
-    """The injected tokens by what they were spent on; the frames of blocks belong to these."""
-    beside = shown.system + shown.summary + shown.known + shown.recall
+def _breakdown(tokens: int, trace: PromptTrace) -> messages.Breakdown:
+    """The injected tokens by kind; those of a block's delimiters count to its kind."""
+    beside = trace.system + trace.summary + trace.known + trace.recall
     return messages.Breakdown(
-        system=shown.system,
-        summary=shown.summary,
+        system=trace.system,
+        summary=trace.summary,
         messages=tokens - beside,
-        known=shown.known,
-        recalled=shown.recall,
+        known=trace.known,
+        recalled=trace.recall,
     )
 
 
 def piece_object(session: str, piece: TracePiece) -> messages.Shown:
-    """Something in a prompt, by its id; a message is of this session if it says no other."""
-    own = piece.kind == "message"
+    """A piece of a prompt by its id; messages are those of ``session``."""
+    is_own = piece.kind == "message"
     return messages.Shown(
         kind=piece.kind,
         id=piece.id,
-        session_id=session if own else piece.session,
+        session_id=session if is_own else piece.session,
         tokens=piece.tokens,
         score=UNSET if piece.score is None else piece.score,
         version=UNSET if piece.version is None else piece.version,
@@ -193,25 +193,25 @@ def piece_object(session: str, piece: TracePiece) -> messages.Shown:
 
 
 def context_object(session: str, preview: Preview) -> messages.Context:
-    """A preview in a session; what memory would do is said as in an exchange."""
+    """A preview; what memory would do is described as in an exchange."""
     injection = preview.injection
     return messages.Context(
-        messages=[as_is(raw) for raw in preview.messages],
+        messages=[raw_value(raw) for raw in preview.messages],
         tokens=preview.tokens,
         injected=messages.Injected(
             messages=injection.messages, tokens=injection.tokens, recalled=preview.count
         ),
         evicted=evicted_object(injection),
-        recalled=[found_object(found) for found in preview.recalled],
+        recalled=[passage_object(hit) for hit in preview.recalled],
         known=[known_object(block) for block in preview.known],
         summary=preview.summary,
         rewritten=preview.rewritten or UNSET,
-        **shown_objects(session, injection),
+        **prompt_fields(session, injection),
     )
 
 
 def known_object(block: Block) -> messages.Known:
-    """What is known of a kind, as the prompt has it, and which memories it is from."""
+    """The learned memory of one kind as it stands in the prompt, with the ids of the memories."""
     return messages.Known(
         kind=block.kind,
         text=block.lines,
@@ -220,24 +220,24 @@ def known_object(block: Block) -> messages.Known:
     )
 
 
-def found_object(found: RecallHit) -> messages.Passage:
+def passage_object(hit: RecallHit) -> messages.Passage:
     """A passage with its text."""
     return messages.Passage(
-        id=found.id,
-        kind=found.kind,
-        text=found.text,
-        score=found.score,
-        parts=found.parts,
-        tokens=found.tokens,
-        role=found.role,
-        message_id=found.message,
-        session_id=found.session,
-        created_at=found.created_at,
+        id=hit.id,
+        kind=hit.kind,
+        text=hit.text,
+        score=hit.score,
+        parts=hit.parts,
+        tokens=hit.tokens,
+        role=hit.role,
+        message_id=hit.message,
+        session_id=hit.session,
+        created_at=hit.created_at,
     )
 
 
 def source_object(source: Source) -> people.Source:
-    """Where something learned is from."""
+    """The message that something was learned from."""
     return people.Source(
         session_id=source.session,
         message_id=source.message,
@@ -246,19 +246,19 @@ def source_object(source: Source) -> people.Source:
     )
 
 
-SAID = get_args(Kind)
-"""What is recalled as it was said in a message; all else was learned."""
+MESSAGE_KINDS = get_args(Kind)
+"""Kinds of recalled pieces that are messages; all others were learned."""
 
 
 def recalled_object(recalled: Recalled) -> messages.Recalled:
-    """A passage without its text: that is in history, as long as it is there; or what is known."""
-    said = recalled.kind in SAID
+    """A recalled message or memory by its id, without its text, which may be deleted later."""
+    is_message = recalled.kind in MESSAGE_KINDS
     return messages.Recalled(
         kind=recalled.kind,
         score=recalled.score,
         parts=recalled.parts,
         tokens=recalled.tokens,
-        message_id=recalled.message if said else None,
-        session_id=recalled.session if said else None,
-        memory_id=None if said else recalled.message or None,
+        message_id=recalled.message if is_message else None,
+        session_id=recalled.session if is_message else None,
+        memory_id=None if is_message else recalled.message or None,
     )

@@ -1,7 +1,7 @@
-"""The one declaration of an operation: a handler and what stands above it.
+"""The decorator that declares an operation.
 
-Path, parameters, body, answer and errors are read off the handler's signature, its name and its
-docstring; routes and the OpenAPI document are made of what comes out.
+Parameters, body, answer and description are derived from the handler's signature, name and
+docstring; routes and the OpenAPI document are made of the result.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from starlette.responses import Response, StreamingResponse
 from proxy.memory_api.access import Access
 from proxy.memory_api.api import Api
 from proxy.memory_api.body import Kind, read_one
-from proxy.memory_api.call import Call, From, Reader
+from proxy.memory_api.call import Call, FromRequest, Reader
 from proxy.memory_api.conditions import Conditions
 from proxy.memory_api.endpoint import Handler
 from proxy.memory_api.errors import Failure
@@ -33,7 +33,7 @@ from proxy.memory_api.openapi.operation import (
     Parameter,
     Schema,
 )
-from proxy.wire.limits import CHANGED, READ
+from proxy.wire.limits import CHANGE_RESERVE, READ_RESERVE
 
 Run = Callable[..., Awaitable[object]]
 
@@ -54,19 +54,19 @@ def operation(
     **kind: bool,
 ) -> Callable[[Run], Operation]:
     """``answer``, ``parameters`` and ``body`` are for what the signature cannot say; ``errors`` are
-    those beyond what the parameters bring; ``kind`` is ``open``, ``admin``, ``founds``,
-    ``anybody``: see ``Operation``.
+    those beyond what the parameters bring; ``kind`` is ``open``, ``admin``, ``creates_tenant``,
+    ``tenant_optional``: see ``Operation``.
     """
 
-    def declared(run: Run) -> Operation:
+    def declare(run: Run) -> Operation:
         hints = get_type_hints(run, include_extras=True)
         returned = hints.pop("return")
-        taken = [
+        arguments = [
             _argument_and_reader(hint, examples or {})
             for name, hint in hints.items()
             if name != "api"
         ]
-        told = [each for each, _ in taken if isinstance(each, Parameter)]
+        described = [each for each, _ in arguments if isinstance(each, Parameter)]
         summary, description = _summary_and_description(inspect.getdoc(run) or "")
         return Operation(
             method,
@@ -76,78 +76,84 @@ def operation(
             summary,
             answer or returned,
             description,
-            (*told, *parameters),
-            body or next((each for each, _ in taken if isinstance(each, Body)), None),
+            (*described, *parameters),
+            body or next((each for each, _ in arguments if isinstance(each, Body)), None),
             status,
             media,
-            (*_errors((*told, *parameters)), *errors),
-            conditional=any(each is Conditions for each, _ in taken),
-            idempotent=any(each is IdempotentRequest for each, _ in taken),
+            (*_errors((*described, *parameters)), *errors),
+            conditional=any(each is Conditions for each, _ in arguments),
+            idempotent=any(each is IdempotentRequest for each, _ in arguments),
             links=links,
             run=run,
-            readers=tuple(reader for _, reader in taken),
+            readers=tuple(reader for _, reader in arguments),
             **kind,
         )
 
-    return declared
+    return declare
 
 
 def handler_of(operation: Operation, api: Api, access: Access) -> Handler:
-    """What answers a request for it."""
+    """The handler of an operation's requests."""
 
     async def handle(request: Request) -> Response:
         tenant = await _tenant(operation, access, request)
-        held = api.rooms.reserve_for(request.scope, tenant)
-        call = Call(api, access, request, tenant, held)
-        arguments = [await _awaited(reader(call)) for reader in operation.readers]
+        reservation = api.rooms.reserve_for(request.scope, tenant)
+        call = Call(api, access, request, tenant, reservation)
+        arguments = [await _await_if_needed(reader(call)) for reader in operation.readers]
         if operation.of_a_tenant:
-            await held.reserve_answer(READ if operation.method == "GET" else CHANGED)
+            await reservation.reserve_answer(
+                READ_RESERVE if operation.method == "GET" else CHANGE_RESERVE
+            )
         answer = await operation.run(api, *arguments)
         response = answer if isinstance(answer, Response) else reply(answer, operation.status)
         if not isinstance(response, StreamingResponse):
-            held.set_answer(len(response.body))
+            reservation.set_answer(len(response.body))
         return response
 
     return handle
 
 
 async def _tenant(operation: Operation, access: Access, request: Request) -> str:
-    """Whose memory may be seen.  Raises ProxyError."""
+    """The tenant whose memory the request may access, "" if it needs none.  Raises ProxyError."""
     if operation.admin:
-        access.must_be_admin(request)
+        access.check_admin(request)
     if not operation.of_a_tenant:
         return ""
-    if not operation.founds:
-        await access.must_be_known(request)
-    if operation.anybody and access.is_admin(request) and access.chosen(request) is None:
+    if not operation.creates_tenant:
+        await access.check_tenant_exists(request)
+    if (
+        operation.tenant_optional
+        and access.is_admin(request)
+        and access.named_tenant(request) is None
+    ):
         return ""
     return access.tenant(request)
 
 
-async def _awaited(value: Any) -> object:
+async def _await_if_needed(value: Any) -> object:
     return await value if inspect.isawaitable(value) else value
 
 
 def _argument_and_reader(hint: Any, examples: Mapping[str, object]) -> tuple[object, Reader]:
     """An argument's description for the OpenAPI document, and its reader."""
-    for told in getattr(hint, "__metadata__", ()):
-        if isinstance(told, Parameter) and told.read:
-            return told, told.read
-        if isinstance(told, From):
-            return hint.__origin__, told.read
+    for meta in getattr(hint, "__metadata__", ()):
+        if isinstance(meta, Parameter) and meta.read:
+            return meta, meta.read
+        if isinstance(meta, FromRequest):
+            return hint.__origin__, meta.read
     kinds = get_args(hint) or (hint,)
     structs = tuple(each for each in kinds if each is not NoneType)
     required = NoneType not in kinds
-    what = structs[0] if len(structs) == 1 else structs
-    return Body({JSON: what}, required, examples), _body(structs, required)
+    kind = structs[0] if len(structs) == 1 else structs
+    return Body({JSON: kind}, required, examples), _body(structs, required)
 
 
 def _body(kinds: tuple[Kind, ...], required: bool) -> Reader:
-    async def given(call: Call) -> msgspec.Struct | None:
+    async def read_body(call: Call) -> msgspec.Struct | None:
         body = await call.body()
         return await read_one(kinds, body) if required or body.strip() else None
 
-    return given
+    return read_body
 
 
 def _errors(parameters: Iterable[Parameter]) -> list[Failure]:

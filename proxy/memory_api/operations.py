@@ -26,7 +26,7 @@ from proxy.memory_api.items.items import (
     search_items,
 )
 from proxy.memory_api.objects import HEADERS, encoded
-from proxy.memory_api.openapi.document import Offer, document, offer_of
+from proxy.memory_api.openapi.document import DocumentOptions, document, document_options
 from proxy.memory_api.openapi.operation import Operation
 from proxy.memory_api.operation import operation
 from proxy.memory_api.overview.callers import list_tenants, who_am_i
@@ -65,7 +65,7 @@ from proxy.memory_api.transfer.import_route import import_file
 @operation("GET", "/memory/v1/openapi.json", "Overview", answer={"type": "object"}, open=True)
 async def get_open_api(api: Api) -> Response:
     """Get this document."""
-    return Response(_encoded(offer_of(api.settings)), headers=HEADERS)
+    return Response(_encoded(document_options(api.settings)), headers=HEADERS)
 
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -130,6 +130,6 @@ OPERATIONS: tuple[Operation, ...] = (
 
 
 @cache
-def _encoded(offer: Offer) -> bytes:
+def _encoded(options: DocumentOptions) -> bytes:
     """Made once, when somebody asks: it changes with the configuration alone."""
-    return encoded(document(offer, OPERATIONS))
+    return encoded(document(options, OPERATIONS))

@@ -1,4 +1,4 @@
-"""The parameters of the memory API: what the document says of them, and how they are read.
+"""The parameters of the memory API: their descriptions for the document, and their readers.
 
 Raises ProxyError 400 with ``param`` naming what is wrong.
 """
@@ -41,9 +41,9 @@ LABEL = {"type": "string", "minLength": 1, "maxLength": 256, "pattern": PLAIN}
 
 
 def words(*known: str) -> dict[str, Any]:
-    """Several of these, with commas between them."""
-    each = f"(?:{'|'.join(known)})"
-    return {"type": "string", "pattern": f"^{each}(?:,{each})*$"}
+    """The schema of a list of these words, separated by commas."""
+    one_word = f"(?:{'|'.join(known)})"
+    return {"type": "string", "pattern": f"^{one_word}(?:,{one_word})*$"}
 
 
 def whole(least: int, most: int, default: int | None = None) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def in_path(
 
 
 def segment(call: Call, name: str) -> bytes:
-    """What is in the path at this place."""
+    """The decoded segment of the path with this name."""
     return unquote_to_bytes(call.request.path_params[name])
 
 
@@ -71,16 +71,16 @@ def flag(name: str) -> Reader:
     """True or false; false by default."""
 
     def read(call: Call) -> bool:
-        said = call.request.query_params.get(name, "false")
-        if said not in ("true", "false"):
+        text = call.request.query_params.get(name, "false")
+        if text not in ("true", "false"):
             raise invalid(f"{name} must be true or false.", name)
-        return said == "true"
+        return text == "true"
 
     return read
 
 
 def several(name: str, known: Sequence[str], default: Sequence[str]) -> Reader:
-    """A list with commas, without repetitions."""
+    """A list separated by commas, without duplicates."""
 
     def read(call: Call) -> Sequence[str]:
         text = call.request.query_params.get(name)
@@ -93,7 +93,7 @@ def several(name: str, known: Sequence[str], default: Sequence[str]) -> Reader:
 
 
 def an_id(name: str, error: Callable[[str], ProxyError]) -> Reader:
-    """The id of a session or a user, None where there is none."""
+    """The id of a session or a user in the query, None if it is missing."""
 
     def read(call: Call) -> str | None:
         value = call.request.query_params.get(name)
@@ -105,7 +105,7 @@ def an_id(name: str, error: Callable[[str], ProxyError]) -> Reader:
 
 
 def _any_id(name: str) -> Reader:
-    """What is none is simply not found."""
+    """An id that is not validated: an invalid one is not found."""
     return lambda call: segment(call, name).decode("utf-8", "replace")
 
 
@@ -252,7 +252,7 @@ IDEMPOTENCY_KEY = Parameter(
 )
 
 SessionAt = Annotated[SessionKey, SESSION]
-"""The session in the path, of whoever asks."""
+"""The session in the path, of the caller's tenant."""
 
 PersonAt = Annotated[Owner, USER]
 MessageAt = Annotated[str, MESSAGE]
@@ -264,7 +264,7 @@ ApplicationAt = Annotated[str, APPLICATION]
 Limit = Annotated[int, LIMIT]
 After = Annotated[str | None, AFTER]
 AfterSeq = Annotated[int, AFTER_SEQ]
-"""The last number seen, 0 at the beginning."""
+"""The last number of the page before, 0 for the first page."""
 
 OfUser = Annotated[str | None, OF_USER]
 DryRun = Annotated[bool, DRY_RUN]

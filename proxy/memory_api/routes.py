@@ -21,7 +21,7 @@ Table = Mapping[str, Mapping[str, Handler]]
 
 
 def admin_routes(api: Api) -> list[BaseRoute]:
-    """All of them; the last answers 404 for what is left of ``/memory``.
+    """All routes; the last answers 404 for any other path below ``/memory``.
 
     They match the raw path, so they belong at the root of an application and not below a mount.
     """
@@ -44,13 +44,13 @@ def _health(api: Api) -> Table:
 
 
 def _operations(api: Api) -> Table:
-    """What is written out in a path goes before a parameter."""
+    """Handlers by pattern and method; literal paths come before those with parameters."""
     access = Access(api)
-    found: dict[str, dict[str, Handler]] = {}
+    handlers: dict[str, dict[str, Handler]] = {}
     for each in sorted(OPERATIONS, key=lambda each: each.path.count("{")):
         pattern = _PARAMETER.sub(r"(?P<\1>[^/]+)", each.path)
-        found.setdefault(pattern, {})[each.method] = handler_of(each, api, access)
-    return found
+        handlers.setdefault(pattern, {})[each.method] = handler_of(each, api, access)
+    return handlers
 
 
 def _console(pages: Pages) -> Table:

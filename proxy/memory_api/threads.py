@@ -1,4 +1,4 @@
-"""Threads for work that may take long, apart from the pool that everything else shares."""
+"""Thread pools for long work, separate from the default one."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from proxy.process.threads import thread_pool
 T = TypeVar("T")
 
 THREADS = 2
-"""Pieces of work that are done at the same time."""
+"""Threads of a pool."""
 
 
 class Threads:
-    """A pool, whose threads start with the first piece of work; ``name`` is part of their names."""
+    """A pool whose threads start on first use; ``name`` is part of their names."""
 
     def __init__(self, name: str) -> None:
         self._threads = thread_pool(THREADS, name)
@@ -26,15 +26,14 @@ class Threads:
 
 
 class TenantThreads(Threads):
-    """A pool that does one piece of a tenant's work at a time, so that a tenant who brings much
-    does not keep the others waiting."""
+    """A pool that runs one call per tenant at a time, so that one tenant cannot occupy it."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self._turns: Locks[str] = Locks()
 
     def turn(self, tenant: str) -> asyncio.Lock:
-        """To be held for work of several pieces."""
+        """The lock to hold for several calls in a row."""
         return self._turns.of(tenant)
 
     async def run_for(self, tenant: str, work: Callable[[], T]) -> T:

@@ -64,43 +64,48 @@ def value_of(item: bytes, unreadable: str) -> object:
 
 
 def text_in(fields: Fields, name: str) -> str:
-    found = fields.get(name)
-    return found if isinstance(found, str) else ""
+    value = fields.get(name)
+    return value if isinstance(value, str) else ""
 
 
 def fields_in(fields: Fields, name: str) -> Fields:
-    found = fields.get(name)
-    return found if isinstance(found, dict) else {}
+    value = fields.get(name)
+    return value if isinstance(value, dict) else {}
 
 
 def list_in(fields: Fields, name: str) -> list[object]:
-    found = fields.get(name)
-    return found if isinstance(found, list) else []
+    value = fields.get(name)
+    return value if isinstance(value, list) else []
+
+
+def objects_in(fields: Fields, name: str) -> list[Fields]:
+    """The objects in a list."""
+    return [value for value in list_in(fields, name) if isinstance(value, dict)]
 
 
 def time_in(fields: Fields, name: str) -> float | None:
     """Unix seconds."""
-    found = fields.get(name)
-    if isinstance(found, bool) or not isinstance(found, int | float | Decimal):
+    value = fields.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return None
-    return float(found) if 0 < found < MAX_TIME else None
+    return float(value) if 0 < value < MAX_TIME else None
 
 
 def timestamp_in(fields: Fields, name: str) -> float | None:
     """Unix seconds of a date as ISO 8601 writes it (UTC, where it names no zone), or of a number of
     seconds, or of thousandths of them; None where it is missing or absurd."""
-    found = fields.get(name)
-    if isinstance(found, str):
-        return time_in({name: _parse_timestamp(found)}, name)
-    if isinstance(found, int | float) and MAX_TIME <= found < 1000 * MAX_TIME:
-        found = found / 1000
-    return time_in({name: found}, name)
+    value = fields.get(name)
+    if isinstance(value, str):
+        return time_in({name: _parse_timestamp(value)}, name)
+    if isinstance(value, int | float) and MAX_TIME <= value < 1000 * MAX_TIME:
+        value = value / 1000
+    return time_in({name: value}, name)
 
 
 def _parse_timestamp(text: str) -> float | None:
     try:
-        found = datetime.fromisoformat(text.strip())
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+        time = datetime.fromisoformat(text.strip())
+        return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         return None
 
@@ -133,12 +138,11 @@ _NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,1024}")
 _RAWS = msgspec.json.Decoder(list[msgspec.Raw])
 
 MAX_LABELS = 20
-"""Bytes."""
 
 
-def check_id(id: str, what: str) -> None:
+def check_id(id: str, label: str) -> None:
     if not is_id(id):
-        raise ValueError(f"{what} that is not 1 to 256 visible ASCII characters")
+        raise ValueError(f"{label} that is not 1 to 256 visible ASCII characters")
 
 
 def check_session(archived: SessionArchive) -> None:
@@ -182,24 +186,24 @@ def _check_exchanges(exchanges: Sequence[PlacedExchange], end: int) -> None:
 def _check_record(exchange: Exchange) -> None:
     if not _NAME.fullmatch(exchange.id):
         raise ValueError("an exchange with an impossible id")
-    did = exchange.memory
-    did.all_recalled()
-    _RAWS.decode(did.tools)
-    shown = decode_trace(did) or PromptTrace()
-    if max(did.tokens, did.evicted_tokens, shown.known, shown.recall) > MAX_TOKENS:
+    injection = exchange.memory
+    injection.all_recalled()
+    _RAWS.decode(injection.tools)
+    trace = decode_trace(injection) or PromptTrace()
+    if max(injection.tokens, injection.evicted_tokens, trace.known, trace.recall) > MAX_TOKENS:
         raise ValueError("an exchange of more tokens than anybody can add up")
 
 
 def _check_lines(lines: Sequence[StoredMessage], exchanges: Sequence[PlacedExchange]) -> None:
     """The messages are exactly those that the exchanges name, where they name them."""
     known = {placed.exchange.id: placed for placed in exchanges}
-    before = 0
+    last_seq = 0
     for line in lines:
         turn, seq = line.position.turn, line.position.seq
-        if seq <= before or not 1 <= turn <= seq or not _is_at_its_place(line, known):
+        if seq <= last_seq or not 1 <= turn <= seq or not _is_placed_right(line, known):
             raise ValueError("a message that is not where its exchange has it")
         _check_role(line)
-        before = seq
+        last_seq = seq
     if [line.card.id for line in lines] != [id for placed in exchanges for id in placed.messages]:
         raise ValueError("messages that are not those of the exchanges")
 
@@ -214,13 +218,13 @@ def _check_role(line: StoredMessage) -> None:
         raise ValueError("a message of another role than its body")
 
 
-def _is_at_its_place(line: StoredMessage, exchanges: Mapping[str, PlacedExchange]) -> bool:
+def _is_placed_right(line: StoredMessage, exchanges: Mapping[str, PlacedExchange]) -> bool:
     placed = exchanges.get(line.card.exchange)
     if placed is None:
         return False
     index = line.position.seq - placed.first
-    own = line.card.id == message_id(placed.exchange.id, index)
-    return own and 0 <= index < placed.exchange.size
+    has_own_id = line.card.id == message_id(placed.exchange.id, index)
+    return has_own_id and 0 <= index < placed.exchange.size
 
 
 def check_item(item: Item, user: str) -> None:

@@ -44,11 +44,11 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 class Limits(msgspec.Struct, frozen=True):
     """Limits in bytes: of a line, and of what is held in memory (see the formats).
 
-    ``is_atomic``: see ``gathering.Together``.
+    ``is_atomic``: see ``grouping.IsAtomic``.
     """
 
-    line: int
-    held: int
+    max_line_bytes: int
+    max_bytes: int
     is_atomic: IsAtomic = never_atomic
 
 
@@ -88,15 +88,17 @@ class Reader(NamedTuple):
 
 
 def _conversations(read: ReadConversation) -> Callable[[Limits, Warnings], ImportSource]:
-    return lambda limits, warnings: Conversations(limits.held, warnings, read)
+    return lambda limits, warnings: Conversations(limits.max_bytes, warnings, read)
 
 
 def _transcript(log: Callable[[Warnings], Log]) -> Callable[[Limits, Warnings], ImportSource]:
-    return lambda limits, warnings: Transcript(limits.line, limits.held, warnings, log(warnings))
+    return lambda limits, warnings: Transcript(
+        limits.max_line_bytes, limits.max_bytes, warnings, log(warnings)
+    )
 
 
 def _notes(read: ReadNote, names: tuple[str, ...]) -> Callable[[Limits, Warnings], ImportSource]:
-    return lambda limits, warnings: NoteList(limits.held, warnings, read, names)
+    return lambda limits, warnings: NoteList(limits.max_bytes, warnings, read, names)
 
 
 LIBRECHAT_DEPTH = 2 * MAX_MESSAGES + 100
@@ -105,13 +107,13 @@ LIBRECHAT_DEPTH = 2 * MAX_MESSAGES + 100
 
 def _librechat(limits: Limits, warnings: Warnings) -> ImportSource:
     read = librechat.conversation_of
-    return Conversations(limits.held, warnings, read, librechat.flat, LIBRECHAT_DEPTH)
+    return Conversations(limits.max_bytes, warnings, read, librechat.parse_flat, LIBRECHAT_DEPTH)
 
 
 def _is_export(file: Beginning) -> bool:
     header = file.lines[0]
-    named = f'"{format.NAME}"'.encode()
-    return header.get("kind") == b'"header"' and header.get("format") == named
+    name = f'"{format.NAME}"'.encode()
+    return header.get("kind") == b'"header"' and header.get("format") == name
 
 
 def _is_claude_code(file: Beginning) -> bool:
@@ -155,7 +157,9 @@ def _is_chat_lines(file: Beginning) -> bool:
 READERS: Mapping[Format, Reader] = {
     "memory-proxy": Reader(
         _is_export,
-        lambda limits, warnings: ExportReader(limits.line, limits.held, warnings, limits.is_atomic),
+        lambda limits, warnings: ExportReader(
+            limits.max_line_bytes, limits.max_bytes, warnings, limits.is_atomic
+        ),
     ),
     "claude_code": Reader(_is_claude_code, _transcript(ClaudeCode)),
     "codex": Reader(_is_codex, _transcript(Codex)),
@@ -166,33 +170,35 @@ READERS: Mapping[Format, Reader] = {
     "langmem": Reader(_is_langmem, _notes(langmem.note_of, langmem.LISTS)),
     "open_webui": Reader(_is_open_webui, _conversations(open_webui.conversation_of)),
     "librechat": Reader(_is_librechat, _librechat),
-    "chat_jsonl": Reader(_is_chat_lines, lambda limits, warnings: ChatLines(limits.line, warnings)),
+    "chat_jsonl": Reader(
+        _is_chat_lines, lambda limits, warnings: ChatLines(limits.max_line_bytes, warnings)
+    ),
     "openai": Reader(
         lambda file: file.has("messages") or (file.listed and file.has("role")),
-        lambda limits, warnings: Messages(limits.held, warnings),
+        lambda limits, warnings: Messages(limits.max_bytes, warnings),
     ),
     "chatgpt": Reader(_is_chatgpt, _conversations(chatgpt.conversation_of)),
     "langchain": Reader(
         lambda file: file.listed and (file.has("type") or file.has("data")),
-        lambda limits, warnings: LangChain(limits.held, warnings),
+        lambda limits, warnings: LangChain(limits.max_bytes, warnings),
     ),
 }
 """The formats; detection tries them in this order, the most specific first."""
 
 
 def open_source(
-    beginning: bytes, wanted: Format | None, limits: Limits, warnings: Warnings
+    beginning: bytes, format_named: Format | None, limits: Limits, warnings: Warnings
 ) -> tuple[Format, ImportSource]:
     """The format of a file by its beginning, and its reader, which has read nothing yet.
 
-    ``wanted`` is the format that the caller names.  Raises InvalidFile for an unknown format.
+    ``format_named`` is the format that the caller names.  Raises InvalidFile for an unknown format.
     """
     if b"\0" in beginning[:2] or beginning.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
         raise InvalidFile(f"has {NOT_UTF8}")
-    found = wanted or detect(beginning)
-    if found is None:
+    format = format_named or detect(beginning)
+    if format is None:
         raise InvalidFile(_unknown(beginning))
-    return found, READERS[found].make(limits, warnings)
+    return format, READERS[format].make(limits, warnings)
 
 
 def _unknown(beginning: bytes) -> str:

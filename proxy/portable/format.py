@@ -189,20 +189,20 @@ def embed_json(raw: bytes | None) -> msgspec.Raw:
     """A JSON text as a value of a line: itself, or a string that has it."""
     if raw is None:
         return NULL
-    if _fits(raw):
+    if _fits_in_line(raw):
         return msgspec.Raw(raw)
     return msgspec.Raw(msgspec.json.encode(raw.decode("utf-8", "replace")))
 
 
 def extract_json(raw: msgspec.Raw, kind: Kind) -> bytes:
     """The inverse of ``embed_json``.  Raises ValueError for a value of another kind."""
-    found = bytes(raw)
-    if found[:1] == b'"':
-        found = _TEXT.decode(found).encode()
-        _check(found)
-    if found.lstrip()[:1] != (b"{" if kind is dict else b"["):
+    text = bytes(raw)
+    if text[:1] == b'"':
+        text = _TEXT.decode(text).encode()
+        _check_json(text)
+    if text.lstrip()[:1] != (b"{" if kind is dict else b"["):
         raise ValueError(f"a value that is no {kind.__name__}")
-    return found
+    return text
 
 
 def extract_json_or_none(raw: msgspec.Raw, kind: Kind) -> bytes | None:
@@ -210,7 +210,7 @@ def extract_json_or_none(raw: msgspec.Raw, kind: Kind) -> bytes | None:
     return None if raw == NULL else extract_json(raw, kind)
 
 
-def _fits(raw: bytes) -> bool:
+def _fits_in_line(raw: bytes) -> bool:
     if raw[:1] not in (b"{", b"[") or raw[-1:] not in (b"}", b"]"):
         return False
     if b"\n" in raw or b"\r" in raw or raw.count(b"{") + raw.count(b"[") > DEEPEST:
@@ -224,7 +224,7 @@ def _fits(raw: bytes) -> bool:
     return True
 
 
-def _check(text: bytes) -> None:
+def _check_json(text: bytes) -> None:
     """Raise ValueError unless it is JSON, of any nesting, since this parser does not recurse.
 
     It fails on huge numbers and lone surrogates, so these are shortened or replaced before.

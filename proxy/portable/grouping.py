@@ -96,7 +96,7 @@ class ItemBatcher:
         if begin.user is not None:
             check_id(begin.user, "a user")
         self._memory, self._is_atomic = _MemoryLimit(max_bytes), is_atomic
-        self._learned: list[Item] = []
+        self._atomic: list[Item] = []
         self._others: list[Item] = []
         self.count = 0
         self.complete = False
@@ -108,7 +108,7 @@ class ItemBatcher:
             if line.items != self.count:
                 raise ValueError("a count that is not that of the items: lines are missing")
             self.complete = True
-            yield Items(self._user, (*self._others, *self._learned), self._dismissed)
+            yield Items(self._user, (*self._others, *self._atomic), self._dismissed)
         else:
             raise ValueError("a kind that does not belong to items")
 
@@ -117,7 +117,7 @@ class ItemBatcher:
         self.count += 1
         if self._is_atomic(item.namespace):
             self._memory.reserve(size)
-            self._learned.append(item)
+            self._atomic.append(item)
             return
         self._others.append(item)
         if len(self._others) == BATCH:

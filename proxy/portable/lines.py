@@ -41,7 +41,7 @@ class ExportReader:
     ) -> None:
         self._is_atomic = is_atomic
         self._lines, self._max_bytes, self._warnings = Splitter(max_line_bytes), max_bytes, warnings
-        self._begun = False
+        self._has_header = False
         self._ended = False
         self._session: SessionBuilder | None = None
         self._items: ItemBatcher | None = None
@@ -92,16 +92,16 @@ class ExportReader:
         except UNREADABLE as error:
             raise self._unreadable(raw, f'is no line of the kind "{kind}": {error}') from None
 
-    def _unreadable(self, raw: bytes, what: str) -> InvalidFile:
-        return self._error(what if is_utf8(raw) else f"has {NOT_UTF8}")
+    def _unreadable(self, raw: bytes, problem: str) -> InvalidFile:
+        return self._error(problem if is_utf8(raw) else f"has {NOT_UTF8}")
 
     def _add(self, line: format.ExportLine, size: int) -> Iterator[ImportedPart]:
-        if self._begun != (not isinstance(line, format.Header)):
+        if self._has_header != (not isinstance(line, format.Header)):
             raise ValueError("a header where there must be none, or none where there must be one")
         if self._ended:
             raise ValueError("something behind the last line")
         if isinstance(line, format.Header):
-            self._begin(line)
+            self._begin_file(line)
         elif self._session is not None:
             yield from self._add_to_session(self._session, line, size)
         elif self._items is not None:
@@ -109,14 +109,14 @@ class ExportReader:
         else:
             self._begin_group(line)
 
-    def _begin(self, header: format.Header) -> None:
+    def _begin_file(self, header: format.Header) -> None:
         if header.format != format.NAME:
             raise ValueError("the header of another format")
         if header.version != format.VERSION:
             raise ValueError(
                 f"version {header.version} of the format, and only {format.VERSION} is known here"
             )
-        self._begun = True
+        self._has_header = True
 
     def _begin_group(self, line: format.ExportLine) -> None:
         if isinstance(line, format.SessionLine):
@@ -133,23 +133,23 @@ class ExportReader:
     def _add_to_session(
         self, session: SessionBuilder, line: format.ExportLine, size: int
     ) -> Iterator[ImportedSession]:
-        done = session.add(line, size)
-        if done is not None:
+        imported = session.add(line, size)
+        if imported is not None:
             self._session = None
             self._counts[0] += 1
-            yield done
+            yield imported
 
     def _add_to_items(
-        self, owner_line: ItemBatcher, line: format.ExportLine, size: int
+        self, batcher: ItemBatcher, line: format.ExportLine, size: int
     ) -> Iterator[ImportedPart]:
-        yield from owner_line.add(line, size)
-        if owner_line.complete:
+        yield from batcher.add(line, size)
+        if batcher.complete:
             self._items = None
             self._counts[1] += 1
-            self._counts[2] += owner_line.count
+            self._counts[2] += batcher.count
 
-    def _error(self, what: str) -> InvalidFile:
-        return InvalidFile(what, self.line)
+    def _error(self, problem: str) -> InvalidFile:
+        return InvalidFile(problem, self.line)
 
 
 def encode_line(line: format.ExportLine) -> bytes:
@@ -185,13 +185,15 @@ def message_line(line: StoredMessage) -> bytes:
     return encode_line(_message(line))
 
 
-def closing_lines(archived: SessionArchive, there: Collection[str]) -> Iterator[bytes]:
-    """The lines after the messages; ``there`` are the ids of these.
+def closing_lines(archived: SessionArchive, message_ids: Collection[str]) -> Iterator[bytes]:
+    """The lines after the messages; ``message_ids`` are the ids of these.
 
     Exchanges are reduced to these messages: others were recorded while the session was read.
     """
-    named = [tuple(id for id in placed.messages if id in there) for placed in archived.exchanges]
-    pairs = zip(archived.exchanges, named, strict=True)
+    ids_left = [
+        tuple(id for id in placed.messages if id in message_ids) for placed in archived.exchanges
+    ]
+    pairs = zip(archived.exchanges, ids_left, strict=True)
     exchanges = [placed._replace(messages=ids) for placed, ids in pairs if ids]
     for placed in exchanges:
         yield encode_line(_exchange(placed))
@@ -199,7 +201,7 @@ def closing_lines(archived: SessionArchive, there: Collection[str]) -> Iterator[
         yield encode_line(format.SummaryLine(summary=summary))
     yield encode_line(
         format.SessionEnd(
-            messages=len(there),
+            messages=len(message_ids),
             exchanges=len(exchanges),
             summaries=len(archived.summaries),
         )

@@ -35,18 +35,18 @@ def conversation_of(
     check_count(len(messages))
     roles = [role_of(raw, index) for index, raw in enumerate(messages)]
     leading = len(list(takewhile(lambda role: role in SYSTEM_ROLES, roles)))
-    said = [
+    others = [
         raw
         for raw, role in zip(messages[leading:], roles[leading:], strict=True)
         if role not in SYSTEM_ROLES
     ]
-    if len(said) < len(messages) - leading:
+    if len(others) < len(messages) - leading:
         warnings.add("system messages in the midst of a conversation were left out", line)
-    if not said:
+    if not others:
         warnings.add("a conversation in which nothing is said was left out", line)
         return None
     return Conversation(
-        said=tuple(ImportedMessage(raw, parent=index - 1) for index, raw in enumerate(said)),
+        messages=tuple(ImportedMessage(raw, parent=index - 1) for index, raw in enumerate(others)),
         system=tuple(messages[:leading]),
     )
 
@@ -63,10 +63,10 @@ def role_of(raw: bytes, index: int) -> str:
 def messages_in(raw: bytes) -> list[bytes]:
     """The messages of an object that has a list of them.  Raises ValueError."""
     try:
-        found = jsontext.items(jsontext.fields(raw).get("messages", b"null"))
+        messages = jsontext.items(jsontext.fields(raw).get("messages", b"null"))
     except jsontext.UNREADABLE:
         raise ValueError("no list of messages") from None
-    return [_plain(message) for message in found]
+    return [_plain(message) for message in messages]
 
 
 def conversations_in(raw: bytes) -> Iterator[list[bytes]]:
@@ -128,43 +128,43 @@ class MessageLists(ABC):
     """See :class:`proxy.portable.source.ImportSource`; ``max_bytes`` bounds a conversation."""
 
     def __init__(self, max_bytes: int, warnings: Warnings) -> None:
-        self._items, self._one = ListSplitter(max_bytes), MessageBuffer(max_bytes)
+        self._items, self._buffer = ListSplitter(max_bytes), MessageBuffer(max_bytes)
         self._warnings = warnings
-        self._several = False
+        self._has_conversations = False
 
     def feed(self, data: bytes) -> Iterator[ImportedPart]:
         try:
             for item in self._items.feed(data):
-                yield from self._take(item)
+                yield from self._add_item(item)
         except ValueError as error:
             raise InvalidFile(f"has {error}") from None
 
     def finish(self) -> Iterator[ImportedPart]:
         try:
             self._items.finish()
-            if not self._several:
-                yield from self._conversation(self._one.messages)
+            if not self._has_conversations:
+                yield from self._conversation(self._buffer.messages)
         except ValueError as error:
             raise InvalidFile(f"has {error}") from None
 
     @abstractmethod
-    def _take(self, item: bytes) -> Iterator[ImportedPart]:
+    def _add_item(self, item: bytes) -> Iterator[ImportedPart]:
         """Keep an item that is a message, or return its conversations.  Raises ValueError."""
 
     def _conversation(self, messages: list[bytes]) -> Iterator[ImportedPart]:
-        found = conversation_of(messages, self._warnings)
-        if found is not None:
-            yield found
+        conversation = conversation_of(messages, self._warnings)
+        if conversation is not None:
+            yield conversation
 
 
 class Messages(MessageLists):
     """See :class:`proxy.portable.messages.MessageLists`."""
 
-    def _take(self, item: bytes) -> Iterator[ImportedPart]:
+    def _add_item(self, item: bytes) -> Iterator[ImportedPart]:
         if self._items.number == 1:
-            self._several = not self._items.listed or is_conversation(item)
-        if not self._several:
-            self._one.add(item)
+            self._has_conversations = not self._items.listed or is_conversation(item)
+        if not self._has_conversations:
+            self._buffer.add(item)
             return
         check_text(item)
         lists = conversations_in(item) if item[:1] == b"[" else [messages_in(item)]
@@ -190,8 +190,8 @@ class ChatLines:
         number = self._lines.number
         try:
             check_text(raw)
-            found = conversation_of(messages_in(raw), self._warnings, number)
+            conversation = conversation_of(messages_in(raw), self._warnings, number)
         except ValueError as error:
             raise InvalidFile(f"has {error}", number) from None
-        if found is not None:
-            yield found
+        if conversation is not None:
+            yield conversation

@@ -56,16 +56,16 @@ class ImportOptions(msgspec.Struct, frozen=True):
 
 def to_session(conversation: Conversation, options: ImportOptions) -> ImportedSession:
     """The conversation as a session."""
-    check_count(len(conversation.said))
-    own = conversation.id if conversation.id and is_id(conversation.id) else None
-    id = options.session or own or _derive_id(conversation, options.user)
+    check_count(len(conversation.messages))
+    id_in_file = conversation.id if conversation.id and is_id(conversation.id) else None
+    id = options.session or id_in_file or _derive_id(conversation, options.user)
     latest = options.now + CLOCK_SKEW
     began = _not_future(conversation.created_at, latest)
-    times = _times(conversation.said, options.now if began is None else began, latest)
-    lines, exchanges = _lines_and_exchanges(id, conversation.said, times, options)
+    times = _times(conversation.messages, options.now if began is None else began, latest)
+    lines, exchanges = _lines_and_exchanges(id, conversation.messages, times, options)
     active = [line.card.tokens for line in lines if line.state == "active"]
-    kept = [without_marks(message) for message in conversation.system]
-    system = join_items(kept) if kept else None
+    system_messages = [without_marks(message) for message in conversation.system]
+    system = join_items(system_messages) if system_messages else None
     head = Session(
         id=id,
         user=options.user,
@@ -78,7 +78,7 @@ def to_session(conversation: Conversation, options: ImportOptions) -> ImportedSe
             title=(conversation.title or "").strip()[:MAX_TITLE] or None,
             ttl=options.ttl,
             system=system,
-            system_tokens=sum(map(options.count, kept)),
+            system_tokens=sum(map(options.count, system_messages)),
         ),
         end=len(lines),
         last=exchanges[-1].exchange.id if exchanges else None,
@@ -110,13 +110,13 @@ def card_of(message: ChatMessage, body: bytes, id: str, at: float, count: Count)
 
 
 def _derive_id(conversation: Conversation, user: str | None) -> str:
-    texts = (said.message for said in conversation.said)
+    texts = (each.message for each in conversation.messages)
     return f"import-{_digest(user or '', *(text.decode() for text in texts))}"
 
 
 def _digest(*texts: str) -> str:
-    found = sha256("\0".join(texts).encode("utf-8", "replace")).digest()
-    return urlsafe_b64encode(found).decode("ascii")[:ID_CHARACTERS]
+    hashed = sha256("\0".join(texts).encode("utf-8", "replace")).digest()
+    return urlsafe_b64encode(hashed).decode("ascii")[:ID_CHARACTERS]
 
 
 def _not_future(time: float | None, latest: float) -> float | None:
@@ -124,30 +124,38 @@ def _not_future(time: float | None, latest: float) -> float | None:
     return None if time is None or time > latest else time
 
 
-def _times(said: Sequence[ImportedMessage], began: float, latest: float) -> list[float]:
+def _times(messages: Sequence[ImportedMessage], began: float, latest: float) -> list[float]:
     """The time of each message; that of its parent if it has none."""
     times: list[float] = []
-    for one in said:
-        before, at = times[one.parent] if one.parent >= 0 else began, _not_future(one.at, latest)
-        times.append(before if at is None else at)
+    for message in messages:
+        parent_time = times[message.parent] if message.parent >= 0 else began
+        at = _not_future(message.at, latest)
+        times.append(parent_time if at is None else at)
     return times
 
 
 def _lines_and_exchanges(
-    session: str, said: Sequence[ImportedMessage], times: Sequence[float], options: ImportOptions
+    session: str,
+    messages: Sequence[ImportedMessage],
+    times: Sequence[float],
+    options: ImportOptions,
 ) -> tuple[list[StoredMessage], list[PlacedExchange]]:
-    read = [_message(one.message, options.media) for one in said]
+    read = [_message(each.message, options.media) for each in messages]
     lines: list[StoredMessage] = []
     exchanges: list[PlacedExchange] = []
-    for first, end in _exchange_ranges(said, read):
-        parent = said[first].parent
-        exchange = _exchange(session, said[first], first, end - first, times[first])
+    for first, end in _exchange_ranges(messages, read):
+        parent = messages[first].parent
+        exchange = _exchange(session, messages[first], first, end - first, times[first])
         ids = tuple(message_id(exchange.id, index) for index in range(end - first))
         for at, id in enumerate(ids, first):
             body = read[at].record
             card = card_of(read[at], body, id, times[at], options.count)
-            turn = at + 1 if _begins_turn(at, said, read) else lines[said[at].parent].position.turn
-            state: State = "active" if said[at].active else "superseded"
+            turn = (
+                at + 1
+                if _begins_turn(at, messages, read)
+                else lines[messages[at].parent].position.turn
+            )
+            state: State = "active" if messages[at].active else "superseded"
             lines.append(StoredMessage(Position(turn, at + 1), card, state, body))
         follows = lines[parent].card.id if parent >= 0 else ""
         exchanges.append(PlacedExchange(first + 1, replace(exchange, follows=follows), ids))
@@ -155,23 +163,23 @@ def _lines_and_exchanges(
 
 
 def _message(raw: bytes, media: int) -> ChatMessage:
-    found = read_message(raw, media)
-    assert found is not None  # all formats give objects
-    return found
+    message = read_message(raw, media)
+    assert message is not None  # all formats give objects
+    return message
 
 
-def _begins_turn(at: int, said: Sequence[ImportedMessage], read: Sequence[ChatMessage]) -> bool:
+def _begins_turn(at: int, messages: Sequence[ImportedMessage], read: Sequence[ChatMessage]) -> bool:
     """Whether a turn begins with this message."""
-    return read[at].role == "user" or said[at].parent < 0
+    return read[at].role == "user" or messages[at].parent < 0
 
 
 def _exchange_ranges(
-    said: Sequence[ImportedMessage], read: Sequence[ChatMessage]
+    messages: Sequence[ImportedMessage], read: Sequence[ChatMessage]
 ) -> Iterator[tuple[int, int]]:
     """The ranges of exchanges, which begin with each turn and each switch to another branch."""
     first = 0
-    for at in range(1, len(said) + 1):
-        if at == len(said) or _begins_turn(at, said, read) or said[at].parent != at - 1:
+    for at in range(1, len(messages) + 1):
+        if at == len(messages) or _begins_turn(at, messages, read) or messages[at].parent != at - 1:
             yield first, at
             first = at
 

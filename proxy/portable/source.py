@@ -33,25 +33,25 @@ class Splitter:
         """
         first, *others = data.split(b"\n")
         self._rest += first
-        self._bound(len(self._rest))
+        self._check_length(len(self._rest))
         for piece in others:
-            yield from self._complete()
-            self._bound(len(piece))
+            yield from self._end_line()
+            self._check_length(len(piece))
             self._rest += piece
 
     def finish(self) -> Iterator[bytes]:
         """A last line without an end."""
         if self._rest:
-            yield from self._complete()
+            yield from self._end_line()
 
-    def _complete(self) -> Iterator[bytes]:
+    def _end_line(self) -> Iterator[bytes]:
         line = bytes(self._rest).strip()
         self._rest.clear()
         self.number += 1
         if line:
             yield line
 
-    def _bound(self, size: int) -> None:
+    def _check_length(self, size: int) -> None:
         if size > self._limit:
             raise InvalidFile(f"is longer than {self._limit} bytes", self.number + 1)
 
@@ -80,7 +80,7 @@ class ListSplitter:
         self.listed: bool | None = None
         self.number = 0
         self._levels = self._brackets = 0
-        self._within = self._escaped = self._ended = False
+        self._in_string = self._escaped = self._list_ended = False
         """Within a string; the next byte is escaped; the end of the list was read."""
         self._item = bytearray()
         self._gap = b""
@@ -94,25 +94,25 @@ class ListSplitter:
         start, at = 0, self._end_of_string(data)
         while bracket := _TO_BRACKET.match(data, at):
             before, at = bracket.span(1)
-            inside = self._levels > self._base
+            inside = self._levels > self._item_level
             self._levels += 1 if data[before] in _OPENING else -1
             self._brackets += 1
             self._check()
             if not inside:
-                self._between(data[start:before], data[before])
-                start = before if self._levels > self._base else at
-            elif self._levels == self._base:
-                yield self._completed(data[start:at])
+                self._check_gap(data[start:before], data[before])
+                start = before if self._levels > self._item_level else at
+            elif self._levels == self._item_level:
+                yield self._end_item(data[start:at])
                 start = at
-        if self._levels > self._base:
-            self._hold(data[start:])
+        if self._levels > self._item_level:
+            self._extend_item(data[start:])
         else:
-            self._wait(data[start:])
+            self._extend_gap(data[start:])
         self._find_open_string(data, at)
 
     def finish(self) -> None:
         """Raises ValueError for a text that is incomplete."""
-        if not self._ended:
+        if not self._list_ended:
             raise ValueError("no end: it is cut off")
 
     def _check(self) -> None:
@@ -122,45 +122,45 @@ class ListSplitter:
             raise ValueError(f"over {MAX_VALUES} lists and objects in item {self.number + 1}")
 
     @property
-    def _base(self) -> int:
+    def _item_level(self) -> int:
         """The level on which items stand."""
         return 1 if self.listed else 0
 
-    def _between(self, gap: bytes, bracket: int) -> None:
+    def _check_gap(self, gap: bytes, bracket: int) -> None:
         """Check the bytes before a bracket that begins an item, or ends the list."""
-        self._wait(gap)
+        self._extend_gap(gap)
         opens = bracket in _OPENING
-        if self._ended or self._gap != (b"," if opens and self.number else b""):
+        if self._list_ended or self._gap != (b"," if opens and self.number else b""):
             raise ValueError(_NOT_A_LIST)
-        self._gap, self._ended = b"", not opens
+        self._gap, self._list_ended = b"", not opens
 
-    def _wait(self, gap: bytes) -> None:
+    def _extend_gap(self, gap: bytes) -> None:
         self._gap += gap.strip(_SPACE)
-        if self._gap not in (b"", b",") or (self._gap and self._ended):
+        if self._gap not in (b"", b",") or (self._gap and self._list_ended):
             raise ValueError(_NOT_A_LIST)
 
-    def _completed(self, rest: bytes) -> bytes:
-        self._hold(rest)
+    def _end_item(self, rest: bytes) -> bytes:
+        self._extend_item(rest)
         item = bytes(self._item)
         self._item.clear()
         self._brackets = 0
         self.number += 1
-        self._ended = not self.listed
+        self._list_ended = not self.listed
         return item
 
-    def _hold(self, data: bytes) -> None:
+    def _extend_item(self, data: bytes) -> None:
         self._item += data
         if len(self._item) > self._max_bytes:
             raise ValueError(f"more than {self._max_bytes} bytes of item {self.number + 1}")
 
     def _end_of_string(self, data: bytes) -> int:
         """The end of a string that began before this piece of bytes."""
-        if not self._within:
+        if not self._in_string:
             return 0
         begin = 1 if self._escaped and data else 0
         end = _STRING_ENDS.match(data, begin)
         if end:
-            self._within = self._escaped = False
+            self._in_string = self._escaped = False
             return end.end()
         if data:
             self._escaped = _escapes(data[begin:])
@@ -170,7 +170,7 @@ class ListSplitter:
         """Find out whether a string begins after the last bracket and does not end."""
         begun = _TO_STRING.match(data, at)
         if begun and begun[1]:
-            self._within, self._escaped = True, _escapes(data[begun.end() :])
+            self._in_string, self._escaped = True, _escapes(data[begun.end() :])
 
 
 def _escapes(data: bytes) -> bool:
@@ -231,7 +231,7 @@ class Conversation(msgspec.Struct, frozen=True):
     names.  Times are Unix seconds.  What the file does not say is None.
     """
 
-    said: tuple[ImportedMessage, ...]
+    messages: tuple[ImportedMessage, ...]
     system: tuple[bytes, ...] = ()
     id: str | None = None
     title: str | None = None
@@ -267,19 +267,19 @@ ImportedPart = ImportedSession | Items | Conversation | Notes
 
 
 class InvalidFile(Exception):
-    """A file is invalid: ``line`` from 1 (None for the whole file), and ``what`` is wrong.
+    """A file is invalid: ``line`` from 1 (None for the whole file), and ``problem`` is wrong.
 
     Both make a sentence: "Line 3 is longer than 10 bytes."
     """
 
-    def __init__(self, what: str, line: int | None = None) -> None:
-        super().__init__(what)
-        self.what, self.line = what, line
+    def __init__(self, problem: str, line: int | None = None) -> None:
+        super().__init__(problem)
+        self.problem, self.line = problem, line
 
     @property
     def sentence(self) -> str:
         where = "The file" if self.line is None else f"Line {self.line}"
-        return f"{where} {self.what}."
+        return f"{where} {self.problem}."
 
 
 MAX_WARNINGS = 100
@@ -289,21 +289,21 @@ class Warnings:
     """Collects warnings, each once with its first line, at most ``MAX_WARNINGS``."""
 
     def __init__(self) -> None:
-        self._said: dict[str, int | None] = {}
-        self._more = 0
+        self._lines: dict[str, int | None] = {}
+        self._omitted = 0
 
-    def add(self, what: str, line: int | None = None) -> None:
-        if what in self._said:
+    def add(self, warning: str, line: int | None = None) -> None:
+        if warning in self._lines:
             return
-        if len(self._said) < MAX_WARNINGS:
-            self._said[what] = line
+        if len(self._lines) < MAX_WARNINGS:
+            self._lines[warning] = line
         else:
-            self._more += 1
+            self._omitted += 1
 
     @property
     def all(self) -> list[str]:
-        said = [
-            f"{what[:1].upper()}{what[1:]}" + (f" (line {line})." if line else ".")
-            for what, line in self._said.items()
+        sentences = [
+            f"{warning[:1].upper()}{warning[1:]}" + (f" (line {line})." if line else ".")
+            for warning, line in self._lines.items()
         ]
-        return [*said, f"And {self._more} more."] if self._more else said
+        return [*sentences, f"And {self._omitted} more."] if self._omitted else sentences

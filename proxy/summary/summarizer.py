@@ -18,7 +18,7 @@ from proxy.background.completion import (
     CompletionError,
     Denied,
     Refused,
-    try_again,
+    retry_denied,
 )
 from proxy.memory.model import Ask, SessionKey, Snapshot, Summary, Work
 from proxy.memory.prompt.window import Window
@@ -306,5 +306,5 @@ class Rebuilder:
         try:
             return await self._summarizer.rebuild(work)
         except Denied as denied:
-            try_again(denied, work.attempts, self._wait)
+            retry_denied(denied, work.attempts, self._wait)
             raise

@@ -20,7 +20,7 @@ from proxy.wire.failures import (
     UpstreamError,
     UpstreamTimeout,
     UpstreamUnreachable,
-    saturated,
+    as_saturated,
 )
 from proxy.wire.origin import KEEP_ALIVE_SECONDS, Origin, UpstreamOptions, egress_proxy, tls
 from proxy.wire.reply import WholeReply
@@ -106,7 +106,7 @@ class AiohttpUpstream:
         body: Body,
         content_length: int | None,
     ) -> aiohttp.ClientResponse:
-        fields = _fields(headers)
+        fields = _aiohttp_headers(headers)
         if body is None or (isinstance(body, bytes) and len(body) <= PIECE):
             return await self._request(method, url, fields, body)
         length = len(body) if isinstance(body, bytes) else content_length
@@ -139,7 +139,7 @@ class AiohttpUpstream:
                 method, url, headers=fields, data=data, allow_redirects=False, proxy=self._proxy
             )
         except (aiohttp.ClientError, OSError) as error:
-            raise _before_the_answer(error) from error
+            raise _error_before_answer(error) from error
 
 
 class _Upload:
@@ -185,7 +185,7 @@ class AiohttpReply(WholeReply):
             # Bytes received before the failure: public methods raise the error instead.
             if rest := content._read_nowait(-1):
                 yield rest
-            raise _in_the_answer(error) from error
+            raise _error_in_answer(error) from error
 
     async def close(self) -> None:
         upstream, self._upstream = self._upstream, None
@@ -194,12 +194,12 @@ class AiohttpReply(WholeReply):
             self._response.close()
 
 
-def _fields(headers: RawHeaders) -> CIMultiDict[str]:
+def _aiohttp_headers(headers: RawHeaders) -> CIMultiDict[str]:
     """aiohttp drops a repeated name in another case, so all get the case of the first."""
     fields: CIMultiDict[str] = CIMultiDict()
-    spelled: dict[bytes, str] = {}
+    spelling: dict[bytes, str] = {}
     for name, value in headers:
-        key = spelled.setdefault(name.lower(), name.decode("ascii"))
+        key = spelling.setdefault(name.lower(), name.decode("ascii"))
         fields.add(key, _text(value))
     return fields
 
@@ -212,18 +212,18 @@ def _text(value: bytes) -> str:
         return value.decode("latin-1")
 
 
-def _before_the_answer(error: Exception) -> UpstreamError:
+def _error_before_answer(error: Exception) -> UpstreamError:
     if isinstance(error, TimeoutError):
         return UpstreamTimeout("no answer in time")
-    if full := saturated(error):
-        return full
+    if saturation := as_saturated(error):
+        return saturation
     proxied = isinstance(error, aiohttp.ClientHttpProxyError)
     if isinstance(error, (aiohttp.ClientResponseError, aiohttp.ClientPayloadError)) and not proxied:
         return UpstreamBroken("the answer is not HTTP")
     return UpstreamUnreachable("no answer")
 
 
-def _in_the_answer(error: Exception) -> UpstreamError:
+def _error_in_answer(error: Exception) -> UpstreamError:
     if isinstance(error, TimeoutError):
         return UpstreamTimeout("the answer stopped")
     return UpstreamBroken("the answer was cut off")

@@ -30,13 +30,13 @@ class ClientGone(Exception):
 
 
 async def read(
-    receive: Receive, limit: int, timeout: float, declared: int | None, hold: ReserveBytes
+    receive: Receive, limit: int, timeout: float, declared: int | None, reserve: ReserveBytes
 ) -> bytes:
     """The whole body.
 
     ``limit`` in bytes; ``timeout`` in seconds for all of it; ``declared`` is its Content-Length.
     Raises ProxyError 413 ``request_too_large`` (before reading, if the declared length says so),
-    408 ``request_timeout``, what ``hold`` raises, and ClientGone.
+    408 ``request_timeout``, what ``reserve`` raises, and ClientGone.
     """
     if declared is not None and declared > limit:
         raise request_too_large(limit)
@@ -48,18 +48,18 @@ async def read(
                 raise request_too_large(limit)
             if not message.get("more_body", False):
                 return first
-            return await _rest(receive, first, limit, declared, hold)
+            return await _rest(receive, first, limit, declared, reserve)
     except TimeoutError:
         raise request_timeout() from None
 
 
 async def _rest(
-    receive: Receive, first: bytes, limit: int, declared: int | None, hold: ReserveBytes
+    receive: Receive, first: bytes, limit: int, declared: int | None, reserve: ReserveBytes
 ) -> bytes:
-    whole, size = BytesIO(), len(first)
-    whole.write(first)
-    held = min(limit, SMALL) if declared is None else declared
-    await hold(held)
+    buffer, size = BytesIO(), len(first)
+    buffer.write(first)
+    reserved = min(limit, SMALL) if declared is None else declared
+    await reserve(reserved)
     more = True
     while more:
         message = await _next(receive)
@@ -67,13 +67,13 @@ async def _rest(
         size += len(part)
         if size > limit:
             raise request_too_large(limit)
-        if size > held:
-            held = limit
-            await hold(held)
-        whole.write(part)
+        if size > reserved:
+            reserved = limit
+            await reserve(reserved)
+        buffer.write(part)
         more = message.get("more_body", False)
-    await hold(size)
-    return whole.getvalue()  # without a copy
+    await reserve(size)
+    return buffer.getvalue()  # without a copy
 
 
 def _pieces(body: bytes) -> Iterator[bytes]:
@@ -91,13 +91,13 @@ async def in_pieces(body: bytes) -> AsyncIterator[bytes]:
 async def split_message(message: Message) -> AsyncIterator[Message]:
     """An ASGI message of an answer; one with a long body in pieces, so that ``send`` can exert
     back-pressure: uvicorn buffers whatever one message has."""
-    left = len(message.get("body", b""))
-    if left <= PIECE:
+    remaining = len(message.get("body", b""))
+    if remaining <= PIECE:
         yield message
         return
     for piece in _pieces(message["body"]):
-        left -= len(piece)
-        more = left > 0 or message.get("more_body", False)
+        remaining -= len(piece)
+        more = remaining > 0 or message.get("more_body", False)
         yield {**message, "body": piece, "more_body": more}
 
 

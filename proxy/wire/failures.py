@@ -69,11 +69,11 @@ def error_for(failure: UpstreamError) -> errors.ProxyError:
 _NO_SOCKETS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.EADDRNOTAVAIL})
 
 
-def saturated(failure: BaseException | None) -> UpstreamSaturated | None:
+def as_saturated(failure: BaseException | None) -> UpstreamSaturated | None:
     """The failure as UpstreamSaturated if descriptors, buffers or ports ran out; None if not."""
     while failure is not None:
         if isinstance(failure, OSError) and failure.errno in _NO_SOCKETS:
-            lack = f"{errno.errorcode[failure.errno]}: {os.strerror(failure.errno).lower()}"
-            return UpstreamSaturated(f"no socket to ask with ({lack})")
+            reason = f"{errno.errorcode[failure.errno]}: {os.strerror(failure.errno).lower()}"
+            return UpstreamSaturated(f"no socket to ask with ({reason})")
         failure = failure.__cause__ or failure.__context__
     return None

@@ -45,7 +45,7 @@ def without_body_headers(headers: RawHeaders) -> RawHeaders:
     return [field for field in headers if field[0].lower() not in _BODY_FIELDS]
 
 
-def sendable(headers: RawHeaders) -> RawHeaders:
+def without_controls(headers: RawHeaders) -> RawHeaders:
     """Headers with spaces for what no header may have, and ours cannot be sent with (RFC 9110
     5.5)."""
     return [(name, _CONTROLS.sub(b" ", value)) for name, value in headers]
@@ -63,20 +63,20 @@ def end_to_end(
     names).  Of a request also ``Host``, ``Content-Length`` and ``Expect``; of a ``response`` also
     ``Alt-Svc``, and ``Content-Length`` where ``Transfer-Encoding`` overrules it (RFC 9112 6.3).
     """
-    refused = _names_to_drop(drop, response)
-    kept = [field for field in headers if field[0].lower() not in refused]
-    options = _dropped_fields(headers, response)
+    dropped = _dropped_names(drop, response)
+    forwarded = [field for field in headers if field[0].lower() not in dropped]
+    options = _connection_options(headers, response)
     if options:
-        return [field for field in kept if field[0].lower() not in options]
-    return kept
+        return [field for field in forwarded if field[0].lower() not in options]
+    return forwarded
 
 
 @lru_cache(maxsize=64)
-def _names_to_drop(drop: frozenset[bytes], response: bool) -> frozenset[bytes]:
+def _dropped_names(drop: frozenset[bytes], response: bool) -> frozenset[bytes]:
     return drop | (_RESPONSE if response else _REQUEST)
 
 
-def _dropped_fields(headers: Sequence[tuple[bytes, bytes]], response: bool) -> set[bytes]:
+def _connection_options(headers: Sequence[tuple[bytes, bytes]], response: bool) -> set[bytes]:
     """Names of further fields that this message requires to drop."""
     options: set[bytes] = set()
     for name, value in headers:

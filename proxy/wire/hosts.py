@@ -39,56 +39,59 @@ class Trusted(msgspec.Struct, frozen=True):
         own name as origin and as ``Host``, so ``Host`` alone proves nothing.  Without an origin the
         request must be same-origin, with a trusted ``Host``.
         """
-        origins, sites = values(headers, b"origin"), values(headers, b"sec-fetch-site")
+        origins, sites = (
+            header_values(headers, b"origin"),
+            header_values(headers, b"sec-fetch-site"),
+        )
         if origins:
             return all(map(self._is_origin, origins))
         if sites:
-            hosts = values(headers, b"host")
+            hosts = header_values(headers, b"host")
             return _SAME_SITE.issuperset(sites) and len(hosts) == 1 and self._is_host(hosts[0])
         return True
 
     def _is_origin(self, origin: str) -> bool:
         if "*" in self.origins or origin in self.origins:
             return True
-        found = _ORIGIN.fullmatch(origin)
-        return found is not None and self._is_host(found["host"])
+        match = _ORIGIN.fullmatch(origin)
+        return match is not None and self._is_host(match["host"])
 
     def _is_host(self, host: str) -> bool:
-        found = _HOST.fullmatch(host)
-        if found is None:
+        match = _HOST.fullmatch(host)
+        if match is None:
             return False
-        name = f"[{found['six']}]" if found["six"] else found["name"]
+        name = f"[{match['six']}]" if match["six"] else match["name"]
         return not self.hosts.isdisjoint({host, name}) or is_loopback_host(host)
 
 
-def values(headers: RawHeaders, wanted: bytes) -> list[str]:
-    """Every value of a field, in lower case; ``wanted`` is lower case."""
-    return [value.decode("latin-1").strip().lower() for value in get_all(headers, wanted)]
+def header_values(headers: RawHeaders, name: bytes) -> list[str]:
+    """Every value of a field, in lower case; ``name`` is lower case."""
+    return [value.decode("latin-1").strip().lower() for value in get_all(headers, name)]
 
 
 def is_loopback_host(host: str) -> bool:
     """Whether this ``Host`` (with or without port) is localhost or a loopback address."""
-    found = _HOST.fullmatch(host)
-    if found is None:
+    match = _HOST.fullmatch(host)
+    if match is None:
         return False
-    return found["name"] == "localhost" or is_loopback(found["six"] or found["name"])
+    return match["name"] == "localhost" or is_loopback(match["six"] or match["name"])
 
 
 def is_loopback(address: str) -> bool:
     try:
-        found = ip_address(address)
+        parsed = ip_address(address)
     except ValueError:
         return False
-    if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
-        return found.ipv4_mapped.is_loopback
-    return found.is_loopback
+    if isinstance(parsed, IPv6Address) and parsed.ipv4_mapped is not None:
+        return parsed.ipv4_mapped.is_loopback
+    return parsed.is_loopback
 
 
-def is_of_this_site(headers: RawHeaders) -> bool:
+def is_same_site(headers: RawHeaders) -> bool:
     """Whether there is exactly one loopback ``Host``, and no sign of a page of another site."""
-    hosts = values(headers, b"host")
+    hosts = header_values(headers, b"host")
     if len(hosts) != 1 or not is_loopback_host(hosts[0]):
         return False
-    origins = (_ORIGIN.fullmatch(origin) for origin in values(headers, b"origin"))
-    own = all(found is not None and found["host"] == hosts[0] for found in origins)
-    return own and _SAME_SITE.issuperset(values(headers, b"sec-fetch-site"))
+    origins = (_ORIGIN.fullmatch(origin) for origin in header_values(headers, b"origin"))
+    same_host = all(match is not None and match["host"] == hosts[0] for match in origins)
+    return same_host and _SAME_SITE.issuperset(header_values(headers, b"sec-fetch-site"))

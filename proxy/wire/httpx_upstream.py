@@ -19,7 +19,7 @@ from proxy.wire.failures import (
     UpstreamSaturated,
     UpstreamTimeout,
     UpstreamUnreachable,
-    saturated,
+    as_saturated,
 )
 from proxy.wire.origin import KEEP_ALIVE_SECONDS, Origin, UpstreamOptions, egress_proxy, tls
 from proxy.wire.reply import WholeReply
@@ -90,7 +90,7 @@ class HttpxUpstream:
         try:
             return await self._transport.handle_async_request(request)
         except (httpx.HTTPError, h11.LocalProtocolError, OSError) as error:
-            raise _before_the_answer(error) from error
+            raise _error_before_answer(error) from error
 
 
 class _Url(httpx.URL):
@@ -136,7 +136,7 @@ class HttpxReply(WholeReply):
             async for chunk in self._stream:
                 yield chunk
         except (httpx.HTTPError, OSError) as error:
-            raise _in_the_answer(error) from error
+            raise _error_in_answer(error) from error
 
     async def close(self) -> None:
         upstream, self._upstream = self._upstream, None
@@ -160,9 +160,9 @@ def _proxy(url: str, options: UpstreamOptions) -> httpx.Proxy:
     return httpx.Proxy(url, ssl_context=tls(options) if secure else None)
 
 
-def _before_the_answer(error: Exception) -> UpstreamError:
-    if full := saturated(error):
-        return full
+def _error_before_answer(error: Exception) -> UpstreamError:
+    if saturation := as_saturated(error):
+        return saturation
     if isinstance(error, httpx.PoolTimeout):
         return UpstreamSaturated("no connection of the pool is free")
     if isinstance(error, httpx.TimeoutException):
@@ -174,7 +174,7 @@ def _before_the_answer(error: Exception) -> UpstreamError:
     return UpstreamUnreachable("no answer")
 
 
-def _in_the_answer(error: Exception) -> UpstreamError:
+def _error_in_answer(error: Exception) -> UpstreamError:
     if isinstance(error, httpx.TimeoutException):
         return UpstreamTimeout("the answer stopped")
     return UpstreamBroken("the answer was cut off")

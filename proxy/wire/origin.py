@@ -92,8 +92,8 @@ class Origin(msgspec.Struct, frozen=True):
         ``location`` is a URL, or an absolute path (RFC 9110 10.2.2).
         """
         size = len(self.site)
-        whole = location[:size].lower() == self.site.lower().encode("ascii")
-        path = location[size:] if whole else location
+        is_absolute = location[:size].lower() == self.site.lower().encode("ascii")
+        path = location[size:] if is_absolute else location
         if not path.startswith(self.path + b"/") or location.startswith(b"//"):
             return None
         path, mark, query = path[len(self.path) :].partition(b"?")
@@ -104,12 +104,12 @@ class Origin(msgspec.Struct, frozen=True):
         return path + (mark + query if query else b"")
 
 
-def _split(url: str, what: str) -> SplitResult:
+def _split(url: str, label: str) -> SplitResult:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"{what} must begin with http:// or https:// and name a host")
+        raise ValueError(f"{label} must begin with http:// or https:// and name a host")
     if parts.fragment or not url.isascii() or any(char.isspace() for char in url):
-        raise ValueError(f"{what} must be ASCII, without spaces or a fragment")
+        raise ValueError(f"{label} must be ASCII, without spaces or a fragment")
     parts.port  # noqa: B018 - a port that is no number raises ValueError here
     return parts
 
@@ -134,5 +134,5 @@ def egress_proxy(options: UpstreamOptions) -> str | None:
     parts = urlsplit(options.url)
     if proxy_bypass(parts.netloc):
         return None
-    found = getproxies()
-    return found.get(parts.scheme) or found.get("all")
+    proxies = getproxies()
+    return proxies.get(parts.scheme) or proxies.get("all")

@@ -23,7 +23,7 @@ WATCH_AFTER = 0.1
 class DisconnectGuard:
     """Cancels its block when the client disconnects, and raises ClientGone at the end of the block.
 
-    The request's body must have been received before, or be taken through ``uploaded``.  Other
+    The request's body must have been received before, or be taken through ``watch_after``.  Other
     cancellations are not changed.  With ``outlives_client`` the block continues without a client,
     until ``wait_settled`` is called.
     """
@@ -33,35 +33,35 @@ class DisconnectGuard:
         self._task: asyncio.Task[object] | None = None
         self._watcher: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._left = self._cancelled = False
+        self._disconnected = self._cancelled = False
         self._ended = asyncio.Event()
-        self.over = False
-        """Set before the last send: a disconnect after it is no abort."""
+        self.ending = False
+        """The last piece is being sent: a disconnect from now on is no abort."""
         self.outlives_client = False
 
     def __enter__(self) -> DisconnectGuard:
         self._task = asyncio.current_task()
         if not self._uploading:
-            self._begin_later()
+            self._watch_later()
         return self
 
-    async def uploaded(self, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    async def watch_after(self, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         """The pieces of a body; ``receive`` is watched once they have all been received."""
         async for piece in body:
             yield piece
-        self._begin_later()
+        self._watch_later()
 
     def start_watching(self) -> None:
         """Start watching; a disconnect that has happened is seen in the loop's next iteration."""
         if self._watcher is None and not self._ended.is_set():
             self._watcher = asyncio.create_task(self._watch(), name="client presence")
 
-    def _begin_later(self) -> None:
+    def _watch_later(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER, self.start_watching)
 
     async def wait_settled(self) -> None:
         """If the client has disconnected, cancel the block and wait for its end."""
-        if self._left:
+        if self._disconnected:
             self._cancel()
             await self._ended.wait()
 
@@ -83,8 +83,8 @@ class DisconnectGuard:
     async def _watch(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
-        self._left = not self.over
-        if self._left and not self.outlives_client:
+        self._disconnected = not self.ending
+        if self._disconnected and not self.outlives_client:
             self._cancel()
 
     def _cancel(self) -> None:
@@ -98,7 +98,7 @@ class Delivery:
 
     def __init__(self, send: Send) -> None:
         self._send = send
-        self.presence: DisconnectGuard | None = None
+        self.guard: DisconnectGuard | None = None
         self.status = 0
         self.bytes = 0
         self.complete = False
@@ -108,15 +108,15 @@ class Delivery:
         self.status = status
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
 
-    async def piece(self, data: bytes) -> None:
+    async def send_piece(self, data: bytes) -> None:
         if data:
             self.bytes += len(data)
             await self._send({"type": "http.response.body", "body": data, "more_body": True})
 
     async def end(self, data: bytes = b"") -> None:
         """Send the last piece.  Without this the client sees that the answer was cut off."""
-        if self.presence is not None:
-            self.presence.over = True
+        if self.guard is not None:
+            self.guard.ending = True
         self.bytes += len(data)
         self.complete = True
         async for part in split_message({"type": "http.response.body", "body": data}):
@@ -129,10 +129,10 @@ async def relay(reply: Reply, delivery: Delivery, length: int | None) -> None:
     ``length`` is its Content-Length: the piece that completes it is sent together with the end.
     Raises UpstreamError if the upstream fails; the answer is left without an end then.
     """
-    left = -1 if length is None else length
+    remaining = -1 if length is None else length
     async for data in reply.chunks():
-        left -= len(data)
-        if left == 0:
+        remaining -= len(data)
+        if remaining == 0:
             return await delivery.end(data)
-        await delivery.piece(data)
+        await delivery.send_piece(data)
     await delivery.end()

@@ -40,7 +40,7 @@ class PeekedReply(WrappedReply):
     def __init__(self, reply: Reply) -> None:
         super().__init__(reply)
         self._rest = reply.chunks()
-        self._seen: list[bytes] = []
+        self._peeked: list[bytes] = []
         self._failure: UpstreamError | None = None
 
     async def peek(self, limit: int) -> bytes:
@@ -48,16 +48,16 @@ class PeekedReply(WrappedReply):
         size = 0
         try:
             while size < limit:
-                self._seen.append(await anext(self._rest))
-                size += len(self._seen[-1])
+                self._peeked.append(await anext(self._rest))
+                size += len(self._peeked[-1])
         except StopAsyncIteration:
             pass
         except UpstreamError as failure:  # raised by ``chunks`` at the same place
             self._failure = failure
-        return b"".join(self._seen)
+        return b"".join(self._peeked)
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        for chunk in self._seen:
+        for chunk in self._peeked:
             yield chunk
         if self._failure is not None:
             raise self._failure
@@ -78,18 +78,20 @@ async def is_stream(reply: PeekedReply) -> bool:
 
     Waits for the first bytes, and without that type until they are conclusive.
     """
-    declared, before = is_event_stream(reply.headers), -1
+    declared, previous_size = is_event_stream(reply.headers), -1
     while True:
-        seen = await reply.peek(1)
-        begun = seen[:MAX_SNIFFED].removeprefix(BOM).lstrip()
+        peeked = await reply.peek(1)
+        beginning = peeked[:MAX_SNIFFED].removeprefix(BOM).lstrip()
         if declared:
-            return not begun.startswith((b"{", b"["))
-        if begun.startswith(_FIELDS):
+            return not beginning.startswith((b"{", b"["))
+        if beginning.startswith(_FIELDS):
             return True
-        may_be = BOM.startswith(seen) or any(field.startswith(begun) for field in _FIELDS)
-        if not may_be or not before < len(seen) < MAX_SNIFFED:
+        inconclusive = BOM.startswith(peeked) or any(
+            field.startswith(beginning) for field in _FIELDS
+        )
+        if not inconclusive or not previous_size < len(peeked) < MAX_SNIFFED:
             return False
-        before = len(seen)
+        previous_size = len(peeked)
 
 
 class DecodedReply(WrappedReply):
@@ -112,7 +114,7 @@ class DecodedReply(WrappedReply):
                     await asyncio.sleep(0)  # yields: one chunk may become a thousand pieces
         except zlib.error as error:
             raise UpstreamBroken("the reply is not encoded as it says") from error
-        if not self._unpacker.whole:
+        if not self._unpacker.complete:
             raise UpstreamBroken("the reply ended within its encoding")
 
 

@@ -38,22 +38,22 @@ class _Cycle(RequestResponseCycle):
     process: uvicorn's is no JSON."""
 
     async def send_500_response(self) -> None:
-        failed = server_error()
-        headers = [*failed.raw_headers, (b"connection", b"close")]
-        start = {"type": "http.response.start", "status": failed.status, "headers": headers}
+        error = server_error()
+        headers = [*error.raw_headers, (b"connection", b"close")]
+        start = {"type": "http.response.start", "status": error.status, "headers": headers}
         await self.send(cast("Any", start))
-        await self.send(cast("Any", {"type": "http.response.body", "body": failed.body}))
+        await self.send(cast("Any", {"type": "http.response.body", "body": error.body}))
 
 
-class _Defaults(list[tuple[bytes, bytes]]):
+class _DefaultHeaders(list[tuple[bytes, bytes]]):
     """uvicorn's default headers, without those that the answer has itself.
 
     A relayed answer has the upstream's Date, and there must be only one (RFC 9110 5.3, 6.6.1).
     """
 
-    def __add__(self, own: list[Any]) -> list[Any]:
-        present = {name.lower() for name, _ in own}
-        return [field for field in self if field[0] not in present] + own
+    def __add__(self, headers: list[Any]) -> list[Any]:
+        present = {name.lower() for name, _ in headers}
+        return [field for field in self if field[0] not in present] + headers
 
 
 class _Connection:
@@ -61,17 +61,17 @@ class _Connection:
 
     def __init__(self, transport: asyncio.Transport, close: Callable[[], None]) -> None:
         self._transport = transport
-        self._half = False
+        self._half_closed = False
         self.close, self.end = close, transport.close
         self.abort, self.write = transport.abort, transport.write
         self.get_extra_info = transport.get_extra_info
         self.can_write_eof = transport.can_write_eof
 
     def is_closing(self) -> bool:
-        return self._half or self._transport.is_closing()
+        return self._half_closed or self._transport.is_closing()
 
     def write_eof(self) -> None:
-        self._half = True
+        self._half_closed = True
         with suppress(OSError):  # the peer has closed the connection
             self._transport.write_eof()
 
@@ -122,18 +122,18 @@ class HttpProtocol(HttpToolsProtocol):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         # Per-connection state
-        self._fed = 0
-        self._between = True  # between requests: none has begun since the last one was complete
-        self._fresh = True  # ``_between`` at the start of the data that is being parsed
+        self._received = 0
+        self._between_requests = True  # none has begun since the last one was complete
+        self._was_between_requests = True  # before the data that is being parsed
         self._timer: asyncio.TimerHandle | None = None
         # Per-request state
         self._in_head = False
         self._head_bytes = 0  # upper bound of the bytes of this head that have arrived
         self._pipelined_bytes = 0  # bytes among them that may belong to the previous request
-        self._framing = 0  # bytes since the body last grew: chunk extensions, trailers
+        self._framing_bytes = 0  # bytes since the body last grew: chunk extensions, trailers
         self._trailers = 0
         self._trailer_bytes = 0
-        self._rest = 0  # bytes since the answer was complete
+        self._rest_bytes = 0  # bytes since the answer was complete
         self._upgrade_headers: list[tuple[bytes, bytes]] | None = None  # of a head parsed again
         self._refusal: ProxyError | None = None
         # ``cycle`` is the newest request, which may wait behind this one
@@ -162,25 +162,25 @@ class HttpProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
         super().connection_lost(exc)
-        self._give_up()
+        self._disconnect_cycles()
 
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
             self._drop(data)
             return
-        self._fed = len(data)
-        self._fresh = self._between
+        self._received = len(data)
+        self._was_between_requests = self._between_requests
         if self._in_head:
             self._head_bytes += len(data)
-        elif not self._between:
-            self._framing += len(data)
-            self._rest += len(data) if self._answered_early() else 0
+        elif not self._between_requests:
+            self._framing_bytes += len(data)
+            self._rest_bytes += len(data) if self._is_answered_early() else 0
         self._feed(data)
         if self.transport.is_closing():
             return
         if self._in_head:
             self._check_unfinished_head()
-        elif not self._between:
+        elif not self._between_requests:
             self._check_rest()
         elif self._timer is None and not self._is_busy():
             self._start_timer()  # any data stops uvicorn's keep-alive timer, even an empty line
@@ -191,19 +191,19 @@ class HttpProtocol(HttpToolsProtocol):
         rest = memoryview(data)
         try:
             while rest:
-                rest = rest[self._parsed(rest) :]
+                rest = rest[self._parse(rest) :]
         except HttpParserError:
-            why = _TLS if data.startswith(_TLS_HELLO) else ""
-            self.logger.warning("Invalid HTTP request received.%s", why)
+            hint = _TLS if data.startswith(_TLS_HELLO) else ""
+            self.logger.warning("Invalid HTTP request received.%s", hint)
             self.send_400_response("")
 
-    def _parsed(self, data: memoryview) -> int:
+    def _parse(self, data: memoryview) -> int:
         """The number of bytes parsed: the parser stops after a head with ``Upgrade``."""
         try:
             self.parser.feed_data(data)
-        except HttpParserUpgrade as stopped:
+        except HttpParserUpgrade as upgrade:
             self._parse_without_upgrade()
-            return int(stopped.args[0])
+            return int(upgrade.args[0])
         return len(data)
 
     def _parse_without_upgrade(self) -> None:
@@ -218,11 +218,11 @@ class HttpProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._framing = self._trailers = self._trailer_bytes = self._rest = 0
+        self._framing_bytes = self._trailers = self._trailer_bytes = self._rest_bytes = 0
         self._in_head = True
-        self._head_bytes = self._fed
-        self._pipelined_bytes = 0 if self._fresh else self._fed
-        self._fresh = self._between = False
+        self._head_bytes = self._received
+        self._pipelined_bytes = 0 if self._was_between_requests else self._received
+        self._was_between_requests = self._between_requests = False
 
     def on_headers_complete(self) -> None:
         self._in_head = False
@@ -234,40 +234,40 @@ class HttpProtocol(HttpToolsProtocol):
             self.headers[:], self._upgrade_headers = self._upgrade_headers, None
         super().on_headers_complete()
         if self.cycle is not None:
-            self.cycle.default_headers = _Defaults(self.cycle.default_headers)
+            self.cycle.default_headers = _DefaultHeaders(self.cycle.default_headers)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._answering = cycle
         cycle.__class__ = _Cycle
-        old = cycle.scope["http_version"] == "1.0"
-        if old:
+        is_http10 = cycle.scope["http_version"] == "1.0"
+        if is_http10:
             cycle.waiting_for_100_continue = False  # HTTP/1.0 has no interim responses
-        super()._start_asgi_task(cycle, _Http10App(app, cycle) if old else app)
+        super()._start_asgi_task(cycle, _Http10App(app, cycle) if is_http10 else app)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._in_head:
             return super().on_header(name, value)
         self._trailers += 1
         self._trailer_bytes += len(name) + len(value) + 4
-        many = len(self.headers) + self._trailers > self.max_headers
-        if many or self._trailer_bytes > self.max_head_bytes:
+        too_many = len(self.headers) + self._trailers > self.max_headers
+        if too_many or self._trailer_bytes > self.max_head_bytes:
             self._refusal = headers_too_large(self.max_head_bytes)
             raise self._refusal
 
     def on_body(self, body: bytes) -> None:
-        self._framing = 0
+        self._framing_bytes = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
         if self.parser.should_upgrade():
             return
         super().on_message_complete()
-        self._between = True
+        self._between_requests = True
         self._stop_timer()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if self._answered_early() and not self.transport.is_closing():
+        if self._is_answered_early() and not self.transport.is_closing():
             self._start_timer()
 
     def send_400_response(self, msg: str) -> None:
@@ -303,9 +303,9 @@ class HttpProtocol(HttpToolsProtocol):
 
     def _check_rest(self) -> None:
         """Bound framing and trailers of a body, and the rest of a request that was answered."""
-        if self._framing > self.max_head_bytes:
+        if self._framing_bytes > self.max_head_bytes:
             self._refuse(headers_too_large(self.max_head_bytes))
-        elif self._rest > self.max_rest_bytes:
+        elif self._rest_bytes > self.max_rest_bytes:
             self._connection.end()
 
     def _close(self) -> None:
@@ -313,7 +313,7 @@ class HttpProtocol(HttpToolsProtocol):
         answer."""
         if self.transport.is_closing():
             return
-        received = self._between and not self.flow.read_paused
+        received = self._between_requests and not self.flow.read_paused
         if received or not self.transport.can_write_eof():
             self._connection.end()
             return
@@ -324,32 +324,32 @@ class HttpProtocol(HttpToolsProtocol):
 
     def _drop(self, data: bytes) -> None:
         """Discard data on a connection that is half-closed."""
-        self._rest += len(data)
-        if self._rest > self.max_rest_bytes:
+        self._rest_bytes += len(data)
+        if self._rest_bytes > self.max_rest_bytes:
             self._connection.end()
 
-    def _answered_early(self) -> bool:
+    def _is_answered_early(self) -> bool:
         """Whether the request that is still being received has been answered."""
-        received = self._between or self._in_head
+        received = self._between_requests or self._in_head
         return not received and bool(self.cycle) and self.cycle.response_complete
 
     def _refuse(self, refusal: ProxyError) -> None:
         """Answer and close; only close if another answer has begun on this connection."""
         self._stop_timer()
-        self._between = False  # the end of the request cannot be found
+        self._between_requests = False  # the end of the request cannot be found
         if not self._is_busy():
-            if not self._answered_early():  # one request, one answer
-                self.transport.write(self._rendered(refusal))
+            if not self._is_answered_early():  # one request, one answer
+                self.transport.write(self._render(refusal))
             self.transport.close()
             return
         # The body of the current request is invalid or longer than declared, or there is nonsense
         # after it: this is its answer, unless an earlier request still waits for its own.
         if not self.cycle.response_started and not self.pipeline:
-            self.transport.write(self._rendered(refusal))
+            self.transport.write(self._render(refusal))
         self.transport.close()
-        self._give_up()
+        self._disconnect_cycles()
 
-    def _give_up(self) -> None:
+    def _disconnect_cycles(self) -> None:
         """The application gets http.disconnect at once, for what it answers and what it would."""
         for cycle in (self._answering, self.cycle):
             if cycle and not cycle.response_complete:
@@ -360,7 +360,7 @@ class HttpProtocol(HttpToolsProtocol):
         """Whether a request is in progress; ``cycle`` is None before the first one."""
         return bool(self.cycle) and not self.cycle.response_complete
 
-    def _rendered(self, refusal: ProxyError) -> bytes:
+    def _render(self, refusal: ProxyError) -> bytes:
         phrase = HTTPStatus(refusal.status).phrase
         headers = [*self.server_state.default_headers, *refusal.raw_headers]
         if not any(name == b"connection" for name, _ in headers):
@@ -390,6 +390,6 @@ def _reset(transport: asyncio.Transport) -> None:
     transport.abort()
 
 
-def _address(name: object) -> tuple[str, int] | None:
+def _address(socket_name: object) -> tuple[str, int] | None:
     """Host and port; None for a Unix domain socket."""
-    return (str(name[0]), int(name[1])) if isinstance(name, tuple) else None
+    return (str(socket_name[0]), int(socket_name[1])) if isinstance(socket_name, tuple) else None

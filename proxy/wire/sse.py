@@ -62,12 +62,12 @@ class Gate:
         self._max_event_bytes = max_event_bytes
         self.overflowed = False
         # The stream so far
-        self._begun = False  # the first line, which may begin with a BOM, has been read
+        self._first_line_read = False  # the first line, which may begin with a BOM, has been read
         self._after_cr = False
         self._line = bytearray()
         # The event so far
         self._data: bytes | None = None
-        self._more: list[bytes] = []  # lines that are not joined to it yet
+        self._unjoined: list[bytes] = []  # lines that are not joined to it yet
         self._lines = self._size = self._classified = 0
         self._unclassified = False  # its last lines have not been classified
         self._kinds: tuple[str, ...] = ()
@@ -94,7 +94,7 @@ class Gate:
             and chunk[-2:] == b"\n\n"
             and chunk.count(b"\n") == 2
             and not self._line
-            and self._begun
+            and self._first_line_read
             and b"\r" not in chunk
         )
 
@@ -126,9 +126,9 @@ class Gate:
     @property
     def unfinished(self) -> bytes | None:
         """The payload so far of the event that has not ended, None between events."""
-        if self._more and self._data is not None:
-            self._data = b"\n".join([self._data, *self._more])
-            self._more.clear()
+        if self._unjoined and self._data is not None:
+            self._data = b"\n".join([self._data, *self._unjoined])
+            self._unjoined.clear()
         return self._data
 
     def close(self) -> list[HoldPoint]:
@@ -147,16 +147,16 @@ class Gate:
             self._line[:] = _IGNORED_LINE
             return
         self._line += part
-        if self._too_big(len(self._line) - len(_DATA)):
+        if self._skip_if_too_big(len(self._line) - len(_DATA)):
             self._line[:] = _IGNORED_LINE
 
     def _end_line(self, line: bytes, offset: int, marks: list[HoldPoint]) -> None:
-        if not self._begun:
-            self._begun = True
+        if not self._first_line_read:
+            self._first_line_read = True
             line = line.removeprefix(BOM)
         if not line:
             self._end_event(offset, marks)
-        elif self._too_big(len(line) - len(_DATA)):
+        elif self._skip_if_too_big(len(line) - len(_DATA)):
             return
         elif line.startswith(_DATA):
             self._end_data(line[6:], offset, marks)
@@ -169,12 +169,12 @@ class Gate:
         self._lines += 1
         first = self._data is None
         self._size += len(value) + (not first)
-        if self._too_big(self._size):
+        if self._skip_if_too_big(self._size):
             return
         if first:
             self._data = value
         else:
-            self._more.append(value)
+            self._unjoined.append(value)
         self._classified += self._size
         self._unclassified = not first and self._classified > MAX_CLASSIFIED
         if not self._unclassified:
@@ -199,10 +199,10 @@ class Gate:
         self._kinds = ()
         self._skipping = self._unclassified = False
 
-    def _too_big(self, size: int) -> bool:
+    def _skip_if_too_big(self, size: int) -> bool:
         if size <= self._max_event_bytes and self._lines <= MAX_EVENT_LINES:
             return False
         self.overflowed = self._skipping = True
         self._data, self._unclassified = None, False
-        self._more.clear()
+        self._unjoined.clear()
         return True

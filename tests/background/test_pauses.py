@@ -30,7 +30,7 @@ class Desk:
 
     def asking(self, model: str = "m", **whom: Any) -> AbstractContextManager[None]:
         about = Assignment(**{"tenant": "t", "feature": "facts", "text": "", **whom})
-        return self.pauses.asking(about, model)
+        return self.pauses.count_failures(about, model)
 
     def ask(self, failure: Exception | None = None, seconds: float = 0.0, **whom: Any) -> bool:
         """Ask; it takes so long, and this comes of it.  Was it asked?"""

@@ -13,7 +13,7 @@ from proxy.background.budget import Budget
 from proxy.background.completer import UpstreamCompleter
 from proxy.background.completion import Assignment, NoCredential
 from proxy.background.credentials import Credentials
-from proxy.background.routing import Further
+from proxy.background.routing import NamedUpstreams
 from proxy.telemetry import Telemetry
 from proxy.upstreams.choice import Upstreams
 from proxy.upstreams.destination import Destination
@@ -58,7 +58,7 @@ async def desk() -> AsyncIterator[Desk]:
                 Destination("local", clients["local"], ("qwen-*",)),
             ]
         )
-        credentials, further = Credentials("anonymous"), Further(several, "anonymous")
+        credentials, further = Credentials("anonymous"), NamedUpstreams(several, "anonymous")
         completer = UpstreamCompleter(
             {"": clients["default"], "http://elsewhere/v1": clients["elsewhere"]},
             credentials,

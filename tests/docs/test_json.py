@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from proxy.memory_api.openapi.document import Offer, document
+from proxy.memory_api.openapi.document import DocumentOptions, document
 from proxy.memory_api.operations import OPERATIONS
 from tests.support.pages import Block, all_blocks
 
 Json = Mapping[str, Any]
 
-COMPONENTS: Json = document(Offer(), OPERATIONS)["components"]
+COMPONENTS: Json = document(DocumentOptions(), OPERATIONS)["components"]
 
 
 def values(block: Block) -> list[Any]:

@@ -13,7 +13,7 @@ import pytest
 
 from docs.pictures import FOLDER, PICTURES
 from docs.reference import written
-from proxy.memory_api.openapi.document import Offer, document
+from proxy.memory_api.openapi.document import DocumentOptions, document
 from proxy.memory_api.operations import OPERATIONS
 from tests.support.pages import PAGES, name_of
 from tests.support.processes.program import ROOT, surroundings
@@ -98,7 +98,7 @@ def test_the_reference_has_every_operation(site: Path) -> None:
 
 
 def test_the_reference_names_parameters_answers_and_fields() -> None:
-    text = written(document(Offer(), OPERATIONS))
+    text = written(document(DocumentOptions(), OPERATIONS))
     assert "| `session` | path |" in text
     assert re.search(r"^\| 404 \| .*There is no such session", text, re.MULTILINE)
     assert re.search(r"^\| `exchange_id` \| ", text, re.MULTILINE)

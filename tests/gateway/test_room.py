@@ -146,7 +146,7 @@ async def test_what_is_loaded_of_a_session_counts_too(narrow: Rig) -> None:
 async def test_what_is_read_of_an_import_and_not_complete_counts(
     narrow: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("proxy.memory_api.transfer.import_route.HOLDS", MIB // 2)
+    monkeypatch.setattr("proxy.memory_api.transfer.import_route.PART_RESERVE", MIB // 2)
     talk, path = narrow.talk(), "/memory/v1/import"
     said = [f"u{n}" for n in range(40)] + ["y" * 2 * MIB]
     lines = [{"messages": [{"role": "user", "content": each}]} for each in said]

@@ -142,7 +142,7 @@ async def test_what_has_come_of_an_abandoned_stream_is_recorded_as_incomplete() 
     tap = stream_tap(book)
     stream = SPOKEN["text"].stream
     half = stream[: stream.index(b'"lo"')]
-    await tap._relay_chunk(half, Delivery(book.send).piece)
+    await tap._relay_chunk(half, Delivery(book.send).send_piece)
     await tap.abandon()
     await tap.abandon()
     assert book.incomplete == [True]
@@ -155,7 +155,7 @@ async def test_a_stream_abandoned_behind_its_finish_stays_complete() -> None:
     book = Book()
     tap = stream_tap(book)
     stream = SPOKEN["usage-behind-the-finish"].stream
-    await tap._relay_chunk(stream[: stream.index(b'"usage"')], Delivery(book.send).piece)
+    await tap._relay_chunk(stream[: stream.index(b'"usage"')], Delivery(book.send).send_piece)
     await tap.abandon()
     assert book.incomplete == [False]
 

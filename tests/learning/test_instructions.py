@@ -264,7 +264,7 @@ async def test_what_has_failed_is_tried_again_by_who_has_tried_it(
         await job.run(work("s"))
     assert [await job.run(work(each)) for each in sessions] == [None] * 5
     assert len(env.asked) == 1
-    env.harness.clock.now += BACKOFF.most
+    env.harness.clock.now += BACKOFF.max_seconds
     assert await job.run(work("s")) is None
     assert len(await proposals(env)) == 1
 

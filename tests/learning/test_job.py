@@ -264,7 +264,7 @@ async def test_a_key_that_is_not_accepted_costs_no_batch(
     extractor.refuses = [Denied("401")]
     with pytest.raises(Failed) as caught:
         await harness.learn()
-    assert caught.value.retry_after == BACKOFF.most
+    assert caught.value.retry_after == BACKOFF.max_seconds
     assert (extractor.heard, harness.skipped) == ([], [])
     assert await harness.learn() is None
     assert extractor.heard == ["one"]

@@ -10,7 +10,7 @@ import pytest
 
 import proxy
 from proxy.learning.kinds import KINDS, Kinds
-from proxy.memory_api.openapi.document import Offer, document
+from proxy.memory_api.openapi.document import DocumentOptions, document
 from proxy.memory_api.operations import OPERATIONS
 from proxy.memory_api.shapes.people import memory_kinds
 from proxy.settings import ProfileSettings
@@ -46,7 +46,7 @@ def test_only_the_proxys_own_namespaces_are_reserved() -> None:
 
 
 def test_the_document_and_the_console_know_all_kinds() -> None:
-    schemas = document(Offer(), OPERATIONS)["components"]["schemas"]
+    schemas = document(DocumentOptions(), OPERATIONS)["components"]["schemas"]
     kinds = {*memory_kinds(KNOWN, "passage")}
     assert set(schemas["Memory"]["properties"]["kind"]["enum"]) == kinds
     assert set(_list_of("saved.js", "RESERVED")) == KNOWN.labels

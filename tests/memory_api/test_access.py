@@ -77,7 +77,7 @@ async def test_a_tenant_never_sees_anothers(
 
 
 OF_A_TENANT = [
-    (operation.method, re.sub(r"\{\w+\}", "s", operation.path), operation.founds)
+    (operation.method, re.sub(r"\{\w+\}", "s", operation.path), operation.creates_tenant)
     for operation in OPERATIONS
     if operation.of_a_tenant
 ]

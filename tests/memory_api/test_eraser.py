@@ -29,7 +29,7 @@ from proxy.memory.model import Edited, SessionKey, Summary
 from proxy.memory.recording.spool import Spool
 from proxy.memory.store import StoreError, StoreInUse
 from proxy.memory_api.erasure import eraser as module
-from proxy.memory_api.erasure.eraser import AT_ONCE, LEASE, RENEWAL, ROUNDS, Eraser, Marks
+from proxy.memory_api.erasure.eraser import AT_ONCE, LEASE, MAX_ROUNDS, RENEWAL, Eraser, Marks
 from proxy.memory_api.erasure.receipt import Counts, Receipt
 from proxy.recall.index import IndexBatch, Owner
 from proxy.recall.indexing.indexer import Indexer, passages_of
@@ -123,7 +123,7 @@ async def test_what_begins_during_an_erasure_is_refused_and_what_begins_behind_i
         return done
 
     monkeypatch.setattr(store, "delete", slow)
-    receipt = await eraser.person("t", "kai")
+    receipt = await eraser.erase_person("t", "kai")
     assert outcomes == ["erased"] * 3
     assert receipt.erased_at == NOW + 3
     for id, at, outcome in [("z1", NOW + 3, "erased"), ("z2", NOW + 3.1, "recorded")]:
@@ -142,10 +142,10 @@ async def test_marks_of_an_erasure_that_was_cut_off_run_out_by_themselves(
     with monkeypatch.context() as patch:
         patch.setattr(store, "delete", fails)
         with pytest.raises(asyncio.CancelledError):
-            await eraser.person("t", "kai")
+            await eraser.erase_person("t", "kai")
     assert await store.commit(key("a"), chat("x2", NOW + LEASE, user="kai")) == "erased"
     assert await store.commit(key("a"), chat("x3", NOW + LEASE + 1, user="kai")) == "recorded"
-    receipt = await eraser.person("t", "kai")
+    receipt = await eraser.erase_person("t", "kai")
     assert (receipt.counts.sessions, receipt.counts.messages) == (1, 4)
     assert receipt.erased_at == NOW
 
@@ -166,7 +166,7 @@ async def test_behind_an_erasure_that_is_not_complete_what_is_said_is_recorded(
     with monkeypatch.context() as patch:
         patch.setattr(store, "delete", fails)
         with pytest.raises(type(error)):
-            await eraser.person("t", "kai")
+            await eraser.erase_person("t", "kai")
     assert await store.commit(key("a"), chat("x2", NOW, user="kai")) == "erased"
     assert await store.commit(key("a"), chat("x3", NOW + 1, user="kai")) == "recorded"
 
@@ -191,7 +191,7 @@ async def test_a_store_that_cannot_lower_a_mark_keeps_nobody_waiting(
     monkeypatch.setattr(store, "mark", locked)
     for number in range(1 + more):
         with pytest.raises(StoreError):
-            await eraser.person("t", f"kai{number}")
+            await eraser.erase_person("t", f"kai{number}")
     free.set()
     await eraser.close()
     outcomes = [
@@ -219,7 +219,7 @@ async def test_marks_are_not_lowered_under_another_erasure_of_the_same(
 
     monkeypatch.setattr(store, "mark", noted)
     monkeypatch.setattr(store, "drop_items", once)
-    erasures = [eraser.person("t", "kai") for _ in range(2)]
+    erasures = [eraser.erase_person("t", "kai") for _ in range(2)]
     failed, receipt = await asyncio.gather(*erasures, return_exceptions=True)
     await eraser.close()
     assert isinstance(failed, StoreError) and isinstance(receipt, Receipt)
@@ -289,7 +289,7 @@ async def test_sessions_are_marked_together_before_they_are_removed(
 
     monkeypatch.setattr("proxy.memory_api.erasure.eraser.AT_ONCE", 3)
     monkeypatch.setattr(store, "mark", noted)
-    receipt = await eraser.person("t", "kai")
+    receipt = await eraser.erase_person("t", "kai")
     assert receipt.counts.sessions == 7 and not await sessions(store)
     assert asked == [1, 3, 3, 1, 3, 3, 2]
     assert await store.commit(key("s6"), chat("y", NOW)) == "erased"
@@ -314,7 +314,7 @@ async def test_behind_a_failure_nothing_is_removed_any_more(
     monkeypatch.setattr(store, "delete", delete)
     gone = Counts()
     with pytest.raises(StoreError):
-        await eraser.person("t", "kai", gone)
+        await eraser.erase_person("t", "kai", gone)
     assert sorted(ended) == ["s0", "s2"] and gone.sessions == 2
 
 
@@ -339,7 +339,7 @@ async def test_what_many_sessions_have_in_common_is_asked_for_once(
     monkeypatch.setattr(store, "namespaces", listed)
     assert (await eraser.count_person("t", "kai")).counts.sessions == 20
     assert asked == {"namespaces": 1}
-    assert (await eraser.person("t", "kai")).counts.sessions == 20
+    assert (await eraser.erase_person("t", "kai")).counts.sessions == 20
     assert asked == {"namespaces": 3, "change_items": 2}
 
 
@@ -356,7 +356,9 @@ async def test_two_erasures_of_the_same_person_go_one_behind_the_other(
         await mark(subjects, until)
 
     monkeypatch.setattr(store, "mark", noted)
-    first, second = await asyncio.gather(eraser.person("t", "kai"), eraser.person("t", "kai"))
+    first, second = await asyncio.gather(
+        eraser.erase_person("t", "kai"), eraser.erase_person("t", "kai")
+    )
     assert marked == [NOW + LEASE, NOW, NOW + LEASE, NOW]
     assert [first.counts.sessions, second.counts.sessions] == [1, 0]
 
@@ -399,7 +401,7 @@ async def test_it_looks_again_until_nothing_is_found(
             assert await store.change_items(shelf, [change])
 
     monkeypatch.setattr(store, "drop", meanwhile)
-    receipt = await eraser.person("t", "kai")
+    receipt = await eraser.erase_person("t", "kai")
     assert receipt.counts.items == 2
     assert not (await store.items(shelf, (), None, 10)).items
 
@@ -419,8 +421,8 @@ async def test_who_is_never_done_with_writing_cannot_be_given_a_receipt(
 
     monkeypatch.setattr(store, "drop", meanwhile)
     with pytest.raises(Busy):
-        await eraser.person("t", "kai")
-    assert rounds == ROUNDS
+        await eraser.erase_person("t", "kai")
+    assert rounds == MAX_ROUNDS
 
 
 async def test_sessions_that_the_spool_will_make_a_persons_are_theirs(
@@ -432,7 +434,7 @@ async def test_sessions_that_the_spool_will_make_a_persons_are_theirs(
         spooled(spool, session, id, "kai")
         spooled(spool, session, f"{id}+")
     counted = await eraser.count_person("t", "kai")
-    receipt = await eraser.person("t", "kai")
+    receipt = await eraser.erase_person("t", "kai")
     assert counted.counts == receipt.counts
     assert (receipt.counts.sessions, receipt.counts.spooled) == (1, 5)
     assert [entry.exchange for entry in spool.entries()] == ["y2+"]
@@ -444,14 +446,14 @@ async def test_sessions_that_the_spool_will_make_a_persons_are_theirs(
 async def test_a_session_that_only_the_spool_knows_can_be_erased(
     store: Backend, eraser: Eraser, spool: Spool
 ) -> None:
-    assert await eraser.session(key("a")) is None
+    assert await eraser.erase_session(key("a")) is None
     assert await eraser.count_session(key("a")) is None
     assert await store.commit(key("a"), chat("x1", user="kai")) == "recorded"
     await store.delete(key("a"))
     spooled(spool, "a", "x2", "kai")
     counted = await eraser.count_session(key("a"))
     assert counted is not None and counted.counts.spooled == 1 and not spool.is_idle()
-    receipt = await eraser.session(key("a"))
+    receipt = await eraser.erase_session(key("a"))
     assert receipt is not None and receipt.counts == counted.counts and spool.is_idle()
     assert await store.commit(key("a"), chat("x2", user="kai")) == "erased"
 
@@ -460,7 +462,7 @@ async def test_a_person_nobody_knows_has_an_empty_receipt_and_a_mark(
     store: Backend, eraser: Eraser
 ) -> None:
     """Other hosts may know more."""
-    receipt = await eraser.person("t", "kai")
+    receipt = await eraser.erase_person("t", "kai")
     assert not receipt.counts and receipt.erased_at == NOW
     assert await store.commit(key("a"), chat("x1", NOW, user="kai")) == "erased"
 
@@ -470,7 +472,7 @@ async def test_the_same_names_of_another_tenant_are_left_alone(
 ) -> None:
     await store.commit(key("a"), chat("x1", user="kai"))
     await store.commit(key("a", "u"), chat("x2", user="kai"))
-    await eraser.person("t", "kai")
+    await eraser.erase_person("t", "kai")
     assert await store.session(key("a", "u")) is not None
     assert await store.commit(key("a", "u"), chat("x3", user="kai")) == "recorded"
 
@@ -487,12 +489,12 @@ async def test_what_is_in_the_index_of_a_session_has_no_vector_any_more(
     await store.put_vectors(owner, "m/4", 4, vectors)
     assert await passages_of(store, owner, "a") == [0, 1, 4, 5]
     counted = await eraser.count_session(key("a"))
-    receipt = await eraser.session(key("a"))
+    receipt = await eraser.erase_session(key("a"))
     assert receipt is not None and counted is not None
     assert receipt.counts.index_passages == counted.counts.index_passages == 4
     left = await store.vectors(owner, "m/4", 4, 0, 6)
     assert left.ljust(24, b"\0") == bytes(8) + b"\3" * 4 + b"\4" * 4 + bytes(8)
-    await eraser.person("t", "kai")
+    await eraser.erase_person("t", "kai")
     assert (await store.lookup(owner, (), 0)).revision == 0
     assert not (await store.vectors(owner, "m/4", 4, 0, 6)).strip(b"\0")
 
@@ -510,7 +512,7 @@ async def test_a_session_in_an_index_of_another_format_leaves_no_vector_there(
     assert await store.write(owner, IndexBatch(lookup.revision, other, "b", None, first=4))
     assert await eraser.count_session(key("a")) is not None
     assert (await store.lookup(owner, (), 0)).state == other
-    assert await eraser.session(key("a")) is not None
+    assert await eraser.erase_session(key("a")) is not None
     assert not (await store.vectors(owner, "m/4", 4, 0, 4)).strip(b"\0")
     assert await indexer.dismissed(owner) == ("tea",)
     assert await indexer.catch_up(owner) == 2
@@ -525,7 +527,7 @@ async def test_passages_that_lead_nowhere_any_more_are_not_counted(
     for session in "abc":
         await store.commit(key(session), chat(f"x-{session}", user="kai"))
         await indexer.index_session(key(session))
-    await eraser.session(key("a"))
+    await eraser.erase_session(key("a"))
     assert await store.revise(key("b"), Revision(removed=("x-b.0",)))
     line = await store.message(key("c"), "x-c.0")
     assert line is not None
@@ -534,11 +536,11 @@ async def test_passages_that_lead_nowhere_any_more_are_not_counted(
     await indexer.index_edited(key("c"), 1)
 
     told, everything = await eraser.count_session(key("b")), await eraser.count_person("t", "kai")
-    gone = await eraser.session(key("b"))
+    gone = await eraser.erase_session(key("b"))
     assert told is not None and gone is not None
     assert gone.counts == told.counts and gone.counts.index_passages == 1
     assert everything.counts.index_passages == 3
-    counted, receipt = await eraser.count_person("t", "kai"), await eraser.person("t", "kai")
+    counted, receipt = await eraser.count_person("t", "kai"), await eraser.erase_person("t", "kai")
     assert receipt.counts == counted.counts and receipt.counts.index_passages == 2
     assert (await store.lookup(Owner("t", "kai"), (), 0)).revision == 0
 
@@ -554,9 +556,9 @@ async def test_sessions_that_have_expired_are_in_no_file_behind_the_receipt(
         await store.commit(key(session), record(f"x-{session}", secret, user=user, ttl=60))
     clock.now += 61
     assert found_in_files(tmp_path, "of a", "of b", "of nobodys")
-    receipt = await eraser.person("t", "kai")
+    receipt = await eraser.erase_person("t", "kai")
     assert not receipt.counts and not found_in_files(tmp_path, "of a", "of b")
-    assert await eraser.session(key("nobodys")) is None
+    assert await eraser.erase_session(key("nobodys")) is None
     assert not found_in_files(tmp_path, "of nobodys") and found_in_files(tmp_path, "of eves")
 
 
@@ -574,9 +576,9 @@ async def test_an_erasure_of_a_session_that_was_cut_off_is_ended_by_who_repeats_
     with monkeypatch.context() as patch:
         patch.setattr(waste, "remove", fails)
         with pytest.raises(StoreError):
-            await eraser.session(key("a"))
+            await eraser.erase_session(key("a"))
     assert await store.session(key("a")) is None and found_in_files(tmp_path, "the secret")
-    assert await eraser.session(key("a")) is None
+    assert await eraser.erase_session(key("a")) is None
     assert not found_in_files(tmp_path, "the secret")
 
 
@@ -594,9 +596,9 @@ async def test_behind_a_repeated_erasure_of_a_session_what_is_said_is_recorded(
     with monkeypatch.context() as patch:
         patch.setattr(store, "delete", fails)
         with pytest.raises(asyncio.CancelledError):
-            await eraser.session(key("a"))
+            await eraser.erase_session(key("a"))
     assert await store.commit(key("a"), chat("x2", NOW + 1)) == "erased"
-    assert await eraser.session(key("a")) is None
+    assert await eraser.erase_session(key("a")) is None
     assert await store.commit(key("a"), chat("x3", NOW)) == "erased"
     assert await store.commit(key("a"), chat("x4", NOW + 1)) == "recorded"
 
@@ -613,7 +615,7 @@ async def test_a_session_that_begins_while_one_of_its_name_is_looked_for_is_eras
         return await namespaces(*asked)
 
     monkeypatch.setattr(store, "namespaces", late)
-    receipt = await eraser.session(key("a"))
+    receipt = await eraser.erase_session(key("a"))
     assert receipt is not None and begun and await store.session(key("a")) is None
     assert await store.commit(key("a"), chat("x2", NOW)) == "erased"
 
@@ -630,13 +632,13 @@ async def test_there_is_no_receipt_while_a_reader_keeps_the_text_in_the_log(
         reader.execute("SELECT count(*) FROM sessions").fetchone()
         for _ in range(2):
             with pytest.raises(StoreInUse):
-                await eraser.session(key("a"))
+                await eraser.erase_session(key("a"))
         with pytest.raises(StoreInUse):
-            await eraser.person("t", "kai")
+            await eraser.erase_person("t", "kai")
         assert await sessions(store) == [] and found_in_files(tmp_path, "of a", "of b")
         # All is done but for the files: what begins now is recorded.
         assert await store.commit(key("a"), chat("new", NOW + 1, user="kai")) == "recorded"
-    assert (await eraser.person("t", "kai")).counts.sessions == 1
+    assert (await eraser.erase_person("t", "kai")).counts.sessions == 1
     assert not found_in_files(tmp_path, "of a", "of b")
 
 
@@ -683,7 +685,7 @@ async def test_a_comment_on_what_is_erased_meanwhile_is_not_kept(
         calls += 1
         if calls == (2 if when == "behind" else 1):
             monkeypatch.setattr(store, name, real)
-            await elsewhere.session(key("a"))
+            await elsewhere.erase_session(key("a"))
         return await real(*asked, **more)
 
     monkeypatch.setattr(store, name, erased_first)
@@ -702,7 +704,7 @@ async def test_a_comment_of_who_is_erased_meanwhile_is_refused(
     async def erased_behind(asked: SessionKey, exchange: str) -> Any:
         found = await answered_of(asked, exchange)
         monkeypatch.setattr(store, "exchange", answered_of)
-        await eraser.person("t", "kai")
+        await eraser.erase_person("t", "kai")
         return found
 
     monkeypatch.setattr(store, "exchange", erased_behind)
@@ -718,7 +720,7 @@ async def test_an_example_that_was_read_before_is_not_kept_behind(
     shelf = ItemOwner("t", "kai")
     said = Source(session="a", message="x.1", exchange="x", at=NOW)
     example = Episode(id="ep_1", question="?", answer="!", origin="feedback", sources=(said,))
-    await eraser.person("t", "kai")
+    await eraser.erase_person("t", "kai")
     with pytest.raises(Busy):
         await learned.episodes.add(shelf, example, NOW)
     assert not (await learned.episodes.load(shelf)).episodes
@@ -758,7 +760,7 @@ async def test_after_an_erasure_there_is_what_the_others_said(
     theirs = {id for id, user in owners.items() if user == "kai"}
     theirs |= {session for session, user in waiting if user == "kai" and not owners.get(session)}
     counted = await eraser.count_person("t", "kai")
-    receipt = await eraser.person("t", "kai")
+    receipt = await eraser.erase_person("t", "kai")
     assert receipt.counts == counted.counts
     assert set(await sessions(store)) == owners.keys() - theirs
     assert all(entry.key.session not in theirs for entry in spool.entries())

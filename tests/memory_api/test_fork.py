@@ -93,7 +93,7 @@ async def test_a_session_that_is_too_large_is_not_forked(
     client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(branches, "HELD", 1)
-    monkeypatch.setattr(branches, "FORKED", 1)
+    monkeypatch.setattr(branches, "MAX_FORK_BYTES", 1)
     await seed(client, "s", *talk("a", "b"))
     for key in ({}, {"idempotency-key": "k"}):
         response = await client.post(URL, json={"id": "t"}, headers=key)

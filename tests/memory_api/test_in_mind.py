@@ -42,6 +42,8 @@ async def test_a_summary_that_is_being_written_anew_goes_with_its_session(
         await store.commit(key, chat("x1", user=user))
         drafts.keep(key, "", snapshot, WRITTEN)
     with eraser_of(store, tmp_path, clock) as eraser:
-        await (eraser.session(gone) if whose == "session" else eraser.person("t", "kai"))
+        await (
+            eraser.erase_session(gone) if whose == "session" else eraser.erase_person("t", "kai")
+        )
     assert drafts.find(gone, "", snapshot) is None
     assert drafts.find(other, "", snapshot) == WRITTEN

@@ -12,7 +12,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator, validate
 from proxy.memory_api.endpoint import Endpoint
 from proxy.memory_api.errors import CODES
 from proxy.memory_api.openapi.answers import codes_of
-from proxy.memory_api.openapi.document import Offer, document, parameters_of
+from proxy.memory_api.openapi.document import DocumentOptions, document, parameters_of
 from proxy.memory_api.openapi.operation import Operation
 from proxy.memory_api.operations import OPERATIONS
 from proxy.settings import Settings
@@ -40,7 +40,7 @@ async def test_it_is_served_to_whoever_asks(site: Site) -> None:
 
 @pytest.mark.parametrize("keyless", [True, False])
 def test_it_is_openapi(keyless: bool) -> None:
-    made = document(Offer(keyless, ("brief",)), OPERATIONS)
+    made = document(DocumentOptions(keyless, ("brief",)), OPERATIONS)
     validate(made, cls=OpenAPIV31SpecValidator)
     assert ({} in made["security"]) is keyless
 
@@ -132,7 +132,7 @@ async def test_what_the_document_does_not_say_is_found(
 
 
 def test_what_is_written_out_goes_before_a_parameter() -> None:
-    found = Conformance(document(Offer(), OPERATIONS)).operation(
+    found = Conformance(document(DocumentOptions(), OPERATIONS)).operation(
         "POST", "/memory/v1/users/u/memories/search"
     )
     assert found == ("/memory/v1/users/{user}/memories/search", "post")

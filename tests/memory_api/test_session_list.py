@@ -86,7 +86,7 @@ async def test_every_page_of_a_query_goes_on_where_the_one_before_ended(
     client: httpx.AsyncClient, store: Backend, monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
     monkeypatch.setattr(sessions, "CHUNK", 5)
-    monkeypatch.setattr(sessions, "LOOKED_AT", 12)
+    monkeypatch.setattr(sessions, "MAX_SCANNED", 12)
     everything = await many(store, 40)
     wanted = [id for id in everything if "3" in id]
     assert await found(client, query="3", limit=limit) == wanted
@@ -95,7 +95,7 @@ async def test_every_page_of_a_query_goes_on_where_the_one_before_ended(
 async def test_a_page_of_a_query_may_be_empty_and_have_more_behind_it(
     client: httpx.AsyncClient, store: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sessions, "LOOKED_AT", 10)
+    monkeypatch.setattr(sessions, "MAX_SCANNED", 10)
     await many(store, 25)
     first = await page(client, query="s0")
     assert (first["data"], first["has_more"]) == ([], True)

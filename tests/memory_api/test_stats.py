@@ -41,10 +41,10 @@ MIDDAY = 19_800 * DAY + DAY / 2
 def sample(at: float, session: str = "s", **more: Any) -> Sample:
     known: dict[str, Any] = {
         "id": "ex",
-        "began": 0.0,
+        "session_began": 0.0,
         "messages": 2,
-        "chat": True,
-        "used": TokenUsage(10, 5, 2),
+        "is_chat": True,
+        "usage": TokenUsage(10, 5, 2),
         "injected": 7,
         "recalled": 3,
         "evicted": 1,
@@ -80,13 +80,13 @@ def test_what_is_outside_counts_nowhere() -> None:
 
 
 def test_of_an_import_only_the_messages_count() -> None:
-    total, _ = sum_by_bucket([sample(105.0, chat=False, latency=None)], Span(100.0, 109.0, 10.0))
+    total, _ = sum_by_bucket([sample(105.0, is_chat=False, latency=None)], Span(100.0, 109.0, 10.0))
     assert (total.exchanges, total.messages, total.latencies) == (0, 2, [])
 
 
 def test_an_exchange_counts_once_in_the_session_that_was_made_first() -> None:
-    fork = [sample(105.0, "fork", id=id, began=120.0) for id in ("1", "2", "3")]
-    first = [sample(105.0, "first", id=id, began=100.0) for id in ("1", "2")]
+    fork = [sample(105.0, "fork", id=id, session_began=120.0) for id in ("1", "2", "3")]
+    first = [sample(105.0, "first", id=id, session_began=100.0) for id in ("1", "2")]
     expected = {("1", "first"), ("2", "first"), ("3", "fork")}
     for samples in (fork + first, first + fork):
         assert {(each.id, each.session) for each in distinct(samples)} == expected
@@ -318,16 +318,16 @@ async def test_what_is_older_is_not_even_looked_at(
 async def test_the_same_that_many_ask_for_at_once_is_not_counted_for_each(
     client: httpx.AsyncClient, store: Backend, now: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    walks: list[stats.Walk] = []
+    walks: list[stats.SampleScan] = []
 
-    class Noted(stats.Walk):
+    class Noted(stats.SampleScan):
         async def samples(self) -> AsyncIterator[Sample]:
             walks.append(self)
             await asyncio.sleep(0.1)  # meanwhile all others come
             async for each in super().samples():
                 yield each
 
-    monkeypatch.setattr(stats, "Walk", Noted)
+    monkeypatch.setattr(stats, "SampleScan", Noted)
     await said(store, "s", now - 60)
     found = await asyncio.gather(*(report(client, days=2) for _ in range(6)))
     assert [each["totals"]["exchanges"] for each in found] == [1] * 6

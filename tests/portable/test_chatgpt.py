@@ -257,14 +257,14 @@ def test_a_tree_with_a_ring_or_without_its_current_node_does_no_harm() -> None:
     content = dumped([conversation(*nodes, node("u", "gone", "user", "x"), current="nowhere")])
     (found,) = read(content)
     assert said(found) == [{"role": "user", "content": "x"}]
-    assert found.said[0].active
+    assert found.messages[0].active
 
 
 def test_a_very_deep_tree_is_read() -> None:
     chain = [node("n0", None, "user", "0")]
     chain += [node(f"n{i}", f"n{i - 1}", "user", str(i)) for i in range(1, 200)]
     (found,) = read(dumped([conversation(*chain)]), piece=4000)
-    assert len(found.said) == 200
+    assert len(found.messages) == 200
 
 
 @pytest.mark.parametrize("cut", [3, 40, 400, -2])

@@ -15,9 +15,9 @@ def test_an_export_becomes_conversations_with_their_dates() -> None:
         "Sourdough",
     )
     assert bread.created_at == 1740819600.0
-    seconds = [each.at - bread.created_at for each in bread.said if each.at is not None]
+    seconds = [each.at - bread.created_at for each in bread.messages if each.at is not None]
     assert seconds == [1, 5, 60, 60, 60, 120]
-    assert (boat.title, [each.at for each in boat.said]) == (None, [1704448800.0, 1704448802.0])
+    assert (boat.title, [each.at for each in boat.messages]) == (None, [1704448800.0, 1704448802.0])
     assert said(boat) == [
         {"role": "user", "content": "My boat is called Heron."},
         {"role": "assistant", "content": "A fine name."},
@@ -27,7 +27,7 @@ def test_an_export_becomes_conversations_with_their_dates() -> None:
 def test_the_answer_that_was_given_last_is_on_the_active_branch() -> None:
     bread = read(sample("claude.json"))[0]
     active = [
-        each["content"] for each, of in zip(said(bread), bread.said, strict=True) if of.active
+        each["content"] for each, of in zip(said(bread), bread.messages, strict=True) if of.active
     ]
     assert "Two days." not in active
     assert active[-2:] == ["Twelve hours.", "Thank you."]
@@ -38,7 +38,7 @@ def test_the_answer_that_was_given_last_is_on_the_active_branch() -> None:
 def test_the_branch_that_the_file_names_is_active() -> None:
     messages = [message("q", ""), message("a", "q", "assistant"), message("b", "q", "assistant")]
     (found,) = read(dumped([chat(messages, current_leaf_message_uuid="a")]))
-    assert [each.active for each in found.said] == [True, True, False]
+    assert [each.active for each in found.messages] == [True, True, False]
 
 
 def test_tools_are_calls_with_results_though_they_have_no_ids() -> None:
@@ -80,7 +80,7 @@ def test_files_are_lines_with_the_text_that_was_in_them_and_thoughts_are_told() 
         "Fed on Friday evening.",
         "[image, starter.jpg]",
     ]
-    assert b"Rye is fast" not in b"".join(each.message for each in bread.said)
+    assert b"Rye is fast" not in b"".join(each.message for each in bread.messages)
     assert [w.partition(":")[0] for w in warnings] == [
         "Files and images are lines in brackets",
         "What a model only thought was left out.",

@@ -16,7 +16,7 @@ def test_a_transcript_becomes_one_conversation() -> None:
     format, (found,), _ = read_all(SAMPLE)
     assert (format, found.id) == ("claude_code", "22222222-0000-4000-8000-000000000001")
     assert (found.title, found.created_at) == ("Port of the harbour service", 1759305600.0)
-    first, last = found.said[0], found.said[-1]
+    first, last = found.messages[0], found.messages[-1]
     assert (first.at, last.at) == (1759305601.0, 1759305782.0)
 
 
@@ -28,12 +28,14 @@ def test_an_answer_of_several_lines_is_one_message_with_all_its_calls_and_result
     assert first == {"role": "tool", "tool_call_id": "toolu_1", "content": "port = 4711"}
     assert second == {"role": "tool", "tool_call_id": "toolu_2", "content": "# Harbour\n[image]"}
     assert answer["content"] == "It uses port 4711."
-    assert all(each.active for each in found.said[:5])
+    assert all(each.active for each in found.messages[:5])
 
 
 def test_what_was_taken_back_is_superseded_and_a_compaction_cuts_nothing_off() -> None:
     (found,) = read(SAMPLE)
-    states = [(m.get("content"), of.active) for m, of in zip(said(found), found.said, strict=True)]
+    states = [
+        (m.get("content"), of.active) for m, of in zip(said(found), found.messages, strict=True)
+    ]
     assert states[5:] == [
         ("Delete the service.", False),
         ("Deleted.", False),
@@ -45,7 +47,7 @@ def test_what_was_taken_back_is_superseded_and_a_compaction_cuts_nothing_off() -
 
 def test_what_the_program_put_in_is_left_out_and_told() -> None:
     _, (found,), warnings = read_all(SAMPLE)
-    whole = b"\n".join(each.message for each in found.said)
+    whole = b"\n".join(each.message for each in found.messages)
     for hidden in (b"Caveat", b"The date is today", b"continued from", b"on your own", b"done<"):
         assert hidden not in whole
     assert warnings == [
@@ -78,7 +80,7 @@ def lines(*each: Json) -> bytes:
 
 def texts(content: bytes) -> list[tuple[str, bool]]:
     (found,) = read(content)
-    return [(m["content"], of.active) for m, of in zip(said(found), found.said, strict=True)]
+    return [(m["content"], of.active) for m, of in zip(said(found), found.messages, strict=True)]
 
 
 def queued(uuid: str, parent: str, **attachment: Any) -> Json:
@@ -121,7 +123,7 @@ def test_the_last_line_says_which_branch_counts_or_a_later_mark_does() -> None:
 def test_a_line_behind_one_that_is_not_there_follows_the_one_before_it() -> None:
     content = lines(line("a", None), line("b", "gone", "assistant"))
     _, (found,), warnings = read_all(content)
-    assert [each.parent for each in found.said] == [-1, 0]
+    assert [each.parent for each in found.messages] == [-1, 0]
     assert "is not in the file" in warnings[0] and "(line 2)" in warnings[0]
 
 
@@ -155,4 +157,4 @@ def test_results_without_their_call_are_left_out_and_told() -> None:
     result = [{"type": "tool_result", "tool_use_id": "t", "content": "x"}]
     content = lines(line("a", None), line("b", "a", content=result))
     _, (found,), warnings = read_all(content)
-    assert (len(found.said), len(warnings)) == (1, 1)
+    assert (len(found.messages), len(warnings)) == (1, 1)

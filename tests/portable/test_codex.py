@@ -13,7 +13,7 @@ from tests.support.talk.foreign import Json, archived, dumped, read, read_all, s
 def test_a_transcript_becomes_a_conversation_with_its_dates() -> None:
     format, (found,), _ = read_all(sample("codex.jsonl"))
     assert (format, found.id) == ("codex", "33333333-0000-7000-8000-000000000001")
-    assert (found.created_at, found.said[0].at) == (1762084800.0, 1762084801.0)
+    assert (found.created_at, found.messages[0].at) == (1762084800.0, 1762084801.0)
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
     question = {"type": "text", "text": "How often does the lamp turn?"}
     assert said(found)[0] == {"role": "user", "content": [question, image]}
@@ -33,19 +33,19 @@ def test_calls_of_all_kinds_have_their_results() -> None:
 
 def test_turns_that_were_taken_back_are_superseded() -> None:
     (found,) = read(sample("codex.jsonl"))
-    states = [(m["content"], of.active) for m, of in zip(said(found), found.said, strict=True)]
+    states = [(m["content"], of.active) for m, of in zip(said(found), found.messages, strict=True)]
     assert states[5:] == [
         ("Make it seven.", False),
         ("It is seven.", False),
         ("Leave it at six.", True),
         ("It stays.", True),
     ]
-    assert found.said[7].parent == 4
+    assert found.messages[7].parent == 4
 
 
 def test_what_the_program_put_in_is_left_out_and_told() -> None:
     _, (found,), warnings = read_all(sample("codex.jsonl"))
-    whole = b"".join(each.message for each in found.said)
+    whole = b"".join(each.message for each in found.messages)
     assert b"environment_context" not in whole and b"Ask before" not in whole
     assert warnings == [
         "What the program itself has put in for the model was left out.",
@@ -117,7 +117,7 @@ def test_a_wrong_number_of_turns_does_no_harm(turns: object) -> None:
     back = {"type": "event_msg", "payload": {"type": "thread_rolled_back", "num_turns": turns}}
     (found,) = read(lines(META, message("user", "Hi"), back, message("user", "Ho")))
     assert [each["content"] for each in said(found)] == ["Hi", "Ho"]
-    assert found.said[1].active
+    assert found.messages[1].active
 
 
 def test_wrong_types_are_as_if_they_were_not_there() -> None:
@@ -136,4 +136,4 @@ def test_wrong_types_are_as_if_they_were_not_there() -> None:
 def test_a_broken_line_is_named() -> None:
     with pytest.raises(InvalidFile) as broken:
         read(lines(META, message("user", "Hi")) + b"\n[1]\n")
-    assert (broken.value.line, broken.value.what) == (3, "has no object")
+    assert (broken.value.line, broken.value.problem) == (3, "has no object")

@@ -47,13 +47,13 @@ def pieces(content: bytes, format: Format, piece: int = 4096) -> list[ImportedPa
 def sound(conversation: Conversation) -> None:
     """Parents first, one active branch, and every result directly behind its call."""
     archived(conversation)
-    for place, each in enumerate(conversation.said):
+    for place, each in enumerate(conversation.messages):
         assert -1 <= each.parent < place
-    active = [place for place, each in enumerate(conversation.said) if each.active]
-    assert [conversation.said[place].parent for place in active] == [-1, *active[:-1]]
+    active = [place for place, each in enumerate(conversation.messages) if each.active]
+    assert [conversation.messages[place].parent for place in active] == [-1, *active[:-1]]
     open_: list[str] = []
     for place in active:
-        message = json.loads(conversation.said[place].message)
+        message = json.loads(conversation.messages[place].message)
         if message["role"] == "tool":
             assert message["tool_call_id"] in open_
             open_.remove(message["tool_call_id"])
@@ -163,7 +163,7 @@ def test_brackets_in_a_value_may_not_nest_without_end(name: str) -> None:
     try:
         pieces(content[:at] + deep + content[end:], FILES[name])
     except InvalidFile as broken:
-        assert "nest" in broken.what or "deep" in broken.what
+        assert "nest" in broken.problem or "deep" in broken.problem
 
 
 MANY = 40_000

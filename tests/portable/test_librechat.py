@@ -16,7 +16,7 @@ def test_a_tree_becomes_a_conversation_with_branches() -> None:
     assert (format, found.title) == ("librechat", "Compost")
     assert found.id == "55555555-0000-4000-8000-000000000001"
     assert found.system == (b'{"role":"system","content":"You know gardens."}',)
-    states = [(m["content"], of.active) for m, of in zip(said(found), found.said, strict=True)]
+    states = [(m["content"], of.active) for m, of in zip(said(found), found.messages, strict=True)]
     assert states == [
         ("What goes on the compost?", True),
         ("Leaves.", True),
@@ -43,7 +43,7 @@ def test_a_flat_list_is_read_alike_and_errors_are_left_out() -> None:
         "When are beans sown?\n[image/jpeg, 77 bytes, bed.jpg]",
         "In May.",
     ]
-    assert [each.at for each in found.said] == [1748772000.0, 1748772003.0]
+    assert [each.at for each in found.messages] == [1748772000.0, 1748772003.0]
     assert len(warnings) == 2
 
 
@@ -100,7 +100,7 @@ def nested(depth: int) -> bytes:
 def test_a_tree_as_deep_as_a_long_conversation_is_read() -> None:
     (found,) = read(nested(1_000), piece=10_000)
     assert [each["content"] for each in said(found)] == [f"text {n}" for n in range(1_000)]
-    assert all(each.active for each in found.said)
+    assert all(each.active for each in found.messages)
 
 
 def test_a_tree_that_is_deeper_than_a_conversation_is_refused(

@@ -14,7 +14,7 @@ def test_chats_become_conversations_of_their_people() -> None:
         ("44444444-0000-4000-8000-000000000001", "A walk", "walker-1"),
         ("44444444-0000-4000-8000-000000000002", "Rain", "walker-2"),
     ]
-    assert (walk.created_at, walk.said[0].at) == (1740000000.0, 1740000001.0)
+    assert (walk.created_at, walk.messages[0].at) == (1740000000.0, 1740000001.0)
     assert walk.system == (b'{"role":"system","content":"Name distances in miles."}',)
     assert said(walk)[0]["content"] == "How long is the ridge path?\n[file, 900 bytes, ridge.gpx]"
     assert len(warnings) == 2
@@ -22,7 +22,7 @@ def test_chats_become_conversations_of_their_people() -> None:
 
 def test_the_branch_that_was_shown_is_active() -> None:
     walk = read(sample("open_webui.json"))[0]
-    assert [each.active for each in walk.said] == [True, False, True, True, True, True]
+    assert [each.active for each in walk.messages] == [True, False, True, True, True, True]
     assert [line.state for line in archived(walk).lines].count("superseded") == 1
 
 
@@ -48,7 +48,9 @@ def chat(history: Any, **more: Any) -> bytes:
 def test_a_chat_without_a_tree_is_its_list_of_messages() -> None:
     messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}]
     (found,) = read(chat({}, messages=messages))
-    assert [(m["content"], of.parent) for m, of in zip(said(found), found.said, strict=True)] == [
+    assert [
+        (m["content"], of.parent) for m, of in zip(said(found), found.messages, strict=True)
+    ] == [
         ("Hi", -1),
         ("Ho", 0),
     ]
@@ -74,5 +76,5 @@ def test_a_chat_that_ends_where_nothing_is_has_its_newest_branch() -> None:
         "c": {"id": "c", "parentId": "a", "role": "assistant", "content": "He", "timestamp": 2},
     }
     (found,) = read(chat({"messages": messages, "currentId": "gone"}))
-    active = [m["content"] for m, of in zip(said(found), found.said, strict=True) if of.active]
+    active = [m["content"] for m, of in zip(said(found), found.messages, strict=True) if of.active]
     assert active == ["Hi", "Ho"]

@@ -40,7 +40,7 @@ def test_other_shapes_of_the_same(content: object, count: int) -> None:
 def test_bytes_of_messages_are_kept() -> None:
     raw = rb'{ "role" : "user", "content": "\u00e4 \ud83d", "x": 1.50 }'
     (found,) = read(b"[" + raw + b"]")
-    assert found.said[0].message == raw
+    assert found.messages[0].message == raw
     assert archived(found).lines[0].body == raw
 
 
@@ -113,5 +113,5 @@ def test_a_list_that_is_too_large_is_refused() -> None:
 
 
 def test_an_id_of_a_file_that_cannot_be_one_is_made_anew() -> None:
-    found = Conversation(said=read(dumped(TALK))[0].said, id="not an id")
+    found = Conversation(messages=read(dumped(TALK))[0].messages, id="not an id")
     assert archived(found).session.id.startswith("import-")

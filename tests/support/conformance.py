@@ -18,7 +18,7 @@ from jsonschema.protocols import Validator
 from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 
-from proxy.memory_api.openapi.document import Offer, document
+from proxy.memory_api.openapi.document import DocumentOptions, document
 from proxy.memory_api.operations import OPERATIONS
 
 PREFIX = "/memory/v1/"
@@ -145,7 +145,7 @@ def _code(response: httpx.Response) -> str | None:
 
 @cache
 def conformance() -> Conformance:
-    return Conformance(document(Offer(), OPERATIONS))
+    return Conformance(document(DocumentOptions(), OPERATIONS))
 
 
 async def conforming(response: httpx.Response) -> None:
@@ -159,6 +159,6 @@ async def conforming(response: httpx.Response) -> None:
 
 def operations() -> Iterator[tuple[str, str]]:
     """Methods and paths of the document."""
-    for path, item in document(Offer(), OPERATIONS)["paths"].items():
+    for path, item in document(DocumentOptions(), OPERATIONS)["paths"].items():
         for method in item:
             yield method.upper(), path

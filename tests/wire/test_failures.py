@@ -13,8 +13,8 @@ from proxy.wire.failures import (
     UpstreamSaturated,
     UpstreamTimeout,
     UpstreamUnreachable,
+    as_saturated,
     error_for,
-    saturated,
 )
 
 
@@ -40,7 +40,7 @@ def test_every_failure_has_its_answer(failure: UpstreamError, status: int, code:
 def test_lack_of_sockets_is_seen_through_wrapping(number: int) -> None:
     outer = RuntimeError()
     outer.__context__ = OSError(number, "x")
-    full = saturated(outer)
+    full = as_saturated(outer)
     assert full is not None
     assert str(full).startswith(f"no socket to ask with ({errno.errorcode[number]}: ")
-    assert saturated(OSError(errno.ECONNREFUSED, "x")) is None
+    assert as_saturated(OSError(errno.ECONNREFUSED, "x")) is None

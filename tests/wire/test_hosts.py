@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.wire.hosts import Trusted, is_of_this_site
+from proxy.wire.hosts import Trusted, is_same_site
 
 NOBODY = Trusted()
 SOME = Trusted.of(
@@ -130,4 +130,4 @@ def test_a_program_is_trusted_wherever_it_calls(host: str) -> None:
     ],
 )
 def test_a_page_of_this_site_has_its_host_as_origin(origin: str, own: bool) -> None:
-    assert is_of_this_site(fields(("host", "127.0.0.1:8080"), ("origin", origin))) is own
+    assert is_same_site(fields(("host", "127.0.0.1:8080"), ("origin", origin))) is own

@@ -10,7 +10,7 @@ import pytest
 from proxy.errors import ProxyError
 from proxy.wire import limits
 from proxy.wire.limits import (
-    CHANGED,
+    CHANGE_RESERVE,
     SMALL,
     UNCOUNTED,
     ByteBudget,
@@ -35,7 +35,7 @@ async def turns() -> None:
 
 
 def is_empty(room: ByteBudget) -> bool:
-    return not (room._taken or room._of or room._waiting or room._ready)
+    return not (room._taken or room._taken_by or room._waiting or room._ready)
 
 
 async def test_one_tenant_has_half_of_it_and_another_what_it_wants() -> None:
@@ -158,7 +158,7 @@ async def test_large_bodies_take_no_room_from_small_ones() -> None:
         await each.reserve_body(16 * MIB)
     assert not (await took(rooms.large, "c", 2 * MIB)).done()
     await holding[2].reserve_body(SMALL)
-    await holding[3].reserve_answer(CHANGED)
+    await holding[3].reserve_answer(CHANGE_RESERVE)
 
 
 async def test_a_body_takes_what_it_has_and_not_what_it_said() -> None:
@@ -208,9 +208,9 @@ async def test_what_memory_adds_has_room_at_once_or_not_at_all() -> None:
 async def test_an_answer_larger_than_was_thought_is_counted_as_it_is() -> None:
     rooms = ByteBudgets(64 * MIB)
     held = rooms.reservation("a")
-    await held.reserve_answer(CHANGED)
-    held.set_answer(2 * CHANGED)
-    assert rooms.answers._taken == 2 * CHANGED
+    await held.reserve_answer(CHANGE_RESERVE)
+    held.set_answer(2 * CHANGE_RESERVE)
+    assert rooms.answers._taken == 2 * CHANGE_RESERVE
     held.set_answer(10)
     assert is_empty(rooms.answers)
 
@@ -220,7 +220,7 @@ async def test_a_request_that_ends_lets_go_of_everything_once() -> None:
     scope: dict[str, object] = {}
     held = rooms.reserve_for(scope, "a")
     await held.reserve_body(2 * MIB)
-    await held.reserve_answer(CHANGED)
+    await held.reserve_answer(CHANGE_RESERVE)
     release(scope)
     release(scope)
     held.release()

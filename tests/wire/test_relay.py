@@ -210,7 +210,7 @@ async def test_a_client_that_uploads_is_watched_behind_the_last_piece() -> None:
             yield piece
 
     with DisconnectGuard(client.receive, uploading=True) as presence:
-        assert [piece async for piece in presence.uploaded(body())] == [b"a", b"b"]
+        assert [piece async for piece in presence.watch_after(body())] == [b"a", b"b"]
         await client.watched.wait()
 
 
@@ -219,7 +219,7 @@ async def test_leaving_behind_the_last_piece_means_nothing() -> None:
     with DisconnectGuard(client.receive) as presence:
         await client.watched.wait()
         delivery = Delivery(client.send)
-        delivery.presence = presence
+        delivery.guard = presence
         await delivery.end(b"x")
         client.left.set()
         for _ in range(10):

@@ -63,7 +63,7 @@ class StreamTap:
         """Relay and record; raises what the chunks of the reply raise."""
         try:
             async for data in reply.chunks():
-                await self._relay_chunk(data, delivery.piece)
+                await self._relay_chunk(data, delivery.send_piece)
         except UpstreamError:
             await self._upstream_failed()
             raise
@@ -160,7 +160,7 @@ class BodyTap:
             if self._size == self._length:
                 await self._commit()
                 return await delivery.end(held + data)
-            await delivery.piece(held + data[:-1])
+            await delivery.send_piece(held + data[:-1])
             held = data[-1:]
         await self._commit()
         await delivery.end(held)

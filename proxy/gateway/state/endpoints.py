@@ -47,7 +47,7 @@ from proxy.memory.naming import reference_in, reference_of
 from proxy.memory.recording.spool import SpoolError
 from proxy.memory.store import StoreError
 from proxy.settings import Settings
-from proxy.wire.limits import READ
+from proxy.wire.limits import READ_RESERVE
 
 _NOT_STATE = re.compile(r"responses(?:/(?:compact|input_tokens))?")
 """Paths that begin like those of kept state and are not."""
@@ -100,7 +100,7 @@ class StateEndpoints:
     async def serve(self, call: ProxyRequest) -> None:
         """Answer a call.  Raises ProxyError and ClientGone before the answer."""
         if call.method == "GET":
-            await call.reservation.reserve_answer(READ)
+            await call.reservation.reserve_answer(READ_RESERVE)
         try:
             body = await self._answer(call)
         except (StoreError, SpoolError) as failure:

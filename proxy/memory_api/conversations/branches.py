@@ -1,6 +1,6 @@
-"""Sessions that go on from another one, or back in themselves.
+"""Forks of sessions, rewinding, and switching branches.
 
-Nothing leaves history by this: messages are superseded, and can be made active again.
+History stays complete: messages are superseded, and can be made active again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,13 @@ from proxy.memory_api.call import IdempotentCall, RequestConditions
 from proxy.memory_api.conversations.message_edit import ATTEMPTS, revise
 from proxy.memory_api.conversations.message_edit import ONE as MESSAGE
 from proxy.memory_api.conversations.message_edit import TAG as MESSAGES
-from proxy.memory_api.conversations.sessions import BY_ID, SESSION, TAG, must_not_wait, the_session
+from proxy.memory_api.conversations.sessions import (
+    BY_ID,
+    SESSION,
+    TAG,
+    check_not_spooled,
+    existing_session,
+)
 from proxy.memory_api.errors import (
     idempotency_key_spent,
     message_not_found,
@@ -49,8 +55,8 @@ from proxy.memory_api.operation import operation
 from proxy.memory_api.parameters import MessageAt, SessionAt
 from proxy.memory_api.shapes.sessions import Fork, RewindTo, RewindTurns, Session
 
-FORKED = 256_000_000
-"""Bytes of messages up to which a session may be forked at all."""
+MAX_FORK_BYTES = 256_000_000
+"""The largest session that may be forked, in bytes of messages."""
 
 
 @operation(
@@ -67,79 +73,81 @@ FORKED = 256_000_000
         Link("deleteSession", BY_ID),
     ),
 )
-async def fork_session(api: Api, at: SessionAt, wanted: Fork, once: IdempotentCall) -> Session:
+async def fork_session(
+    api: Api, key: SessionAt, request: Fork, idempotent: IdempotentCall
+) -> Session:
     """Go on from a session in a new one.
 
     The new session has everything up to and including `until`, and the same user.
     """
     # What waits in the spool belongs to it, so nothing is forked before that has arrived: 503.
-    fork = branches.Fork(wanted.id, time.time(), wanted.until, wanted.title)
-    new = SessionKey(at.tenant, fork.id)
-    must_not_wait(api.spool, at)
-    must_not_wait(api.spool, new)
-    attempt = await once.attempt()
+    fork = branches.Fork(request.id, time.time(), request.until, request.title)
+    new = SessionKey(key.tenant, fork.id)
+    check_not_spooled(api.spool, key)
+    check_not_spooled(api.spool, new)
+    attempt = await idempotent.attempt()
     if attempt is None:
-        await _make(api, at, new, fork)
+        await _copy(api, key, new, fork)
     else:
-        await _make_once(api, at, new, replace(fork, at=attempt.at), attempt, once)
-    found = await the_session(api.store, new)
+        await _copy_once(api, key, new, replace(fork, at=attempt.at), attempt, idempotent)
+    session = await existing_session(api.store, new)
     if attempt is not None:
-        await once.done(attempt)
-    return session_object(found)
+        await idempotent.done(attempt)
+    return session_object(session)
 
 
-async def _make_once(
+async def _copy_once(
     api: Api,
-    at: SessionKey,
+    key: SessionKey,
     new: SessionKey,
     fork: branches.Fork,
     attempt: Attempt,
-    once: IdempotentRequest,
+    idempotent: IdempotentRequest,
 ) -> None:
-    """What an earlier attempt has made stays as it is by now.
+    """Fork unless an earlier attempt did.
 
-    It is known by its time: all attempts fork at the time of the first.  One that is not known to
-    be done is made once more, as it may have been cut short at the end.
+    Its fork is recognised by the time: all attempts fork at the time of the first.  A fork that is
+    not recorded as done is made again, since it may be incomplete.
     """
     if attempt.done:
-        if await _is_there(api, new, fork):
+        if await _is_copied(api, new, fork):
             return
         raise idempotency_key_spent()
     try:
-        await _make(api, at, new, fork)
+        await _copy(api, key, new, fork)
     except ProxyError:
-        if not await _is_there(api, new, fork):
-            await once.dropped(attempt)
+        if not await _is_copied(api, new, fork):
+            await idempotent.drop(attempt)
             raise
 
 
-async def _is_there(api: Api, new: SessionKey, fork: branches.Fork) -> bool:
-    found = await api.store.session(new)
-    return found is not None and found.created_at == fork.at
+async def _is_copied(api: Api, new: SessionKey, fork: branches.Fork) -> bool:
+    session = await api.store.session(new)
+    return session is not None and session.created_at == fork.at
 
 
-async def _make(api: Api, at: SessionKey, new: SessionKey, fork: branches.Fork) -> None:
+async def _copy(api: Api, key: SessionKey, new: SessionKey, fork: branches.Fork) -> None:
     try:
-        await _copied(api, at, new, fork, HELD)
+        await _copy_bounded(api, key, new, fork, HELD)
     except TooLarge:
         async with api.large_fork:
-            await _copied_large(api, at, new, fork)
+            await _copy_large(api, key, new, fork)
     api.on_recorded(new)
 
 
-async def _copied_large(api: Api, at: SessionKey, new: SessionKey, fork: branches.Fork) -> None:
+async def _copy_large(api: Api, key: SessionKey, new: SessionKey, fork: branches.Fork) -> None:
     try:
-        await _copied(api, at, new, fork, FORKED)
+        await _copy_bounded(api, key, new, fork, MAX_FORK_BYTES)
     except TooLarge:
         raise session_too_large() from None
 
 
-async def _copied(
-    api: Api, at: SessionKey, new: SessionKey, fork: branches.Fork, most: int
+async def _copy_bounded(
+    api: Api, key: SessionKey, new: SessionKey, fork: branches.Fork, max_bytes: int
 ) -> None:
     """Raises TooLarge."""
     began = steady_now()
-    archived = await read_session(api.store, at, most)
+    archived = await read_session(api.store, key, max_bytes)
     if archived is None:
         raise session_not_found()
     try:
@@ -147,17 +155,17 @@ async def _copied(
     except NoMessage:
         raise message_not_found() from None
     if not await api.store.restore(new, copy, began):
-        raise await _refused(api, at, new)
+        raise await _refused(api, key, new)
     reading = api.learned.kinds.reading
-    await copy_read_marks(api.items, reading, archived.session, copy.session, at.tenant)
+    await copy_read_marks(api.items, reading, archived.session, copy.session, key.tenant)
 
 
-async def _refused(api: Api, at: SessionKey, new: SessionKey) -> ProxyError:
-    """There is one already, or something is erased: what is copied, or what had its name."""
+async def _refused(api: Api, key: SessionKey, new: SessionKey) -> ProxyError:
+    """The error for a fork that was not stored: the id is taken, or one of both was erased."""
     if await api.store.session(new) is not None:
         return session_exists()
-    gone = await api.store.session(at) is None
-    return session_not_found() if gone else memory_unavailable()
+    is_gone = await api.store.session(key) is None
+    return session_not_found() if is_gone else memory_unavailable()
 
 
 @operation(
@@ -169,77 +177,81 @@ async def _refused(api: Api, at: SessionKey, new: SessionKey) -> ProxyError:
     links=(Link("listMessages", BY_ID), Link("getSession", BY_ID)),
 )
 async def rewind_session(
-    api: Api, at: SessionAt, back: RewindTurns | RewindTo, given: RequestConditions
+    api: Api, key: SessionAt, back: RewindTurns | RewindTo, conditions: RequestConditions
 ) -> Session:
     """Take turns back.
 
     The messages stay in history as superseded. Give either `turns` or `to`.
     """
-    must_not_wait(api.spool, at)
+    check_not_spooled(api.spool, key)
 
-    async def wanted(session: archive.Session) -> Switch:
-        lines = await lines_without_texts(api.store, at, session.end)
-        return Switch(superseded=tuple(await asyncio.to_thread(_ids_taken_back, lines, back)))
+    async def switch_for(session: archive.Session) -> Switch:
+        lines = await lines_without_texts(api.store, key, session.end)
+        return Switch(superseded=tuple(await asyncio.to_thread(_ids_to_rewind, lines, back)))
 
-    return await _switched(api, at, given, wanted)
+    return await _apply_switch(api, key, conditions, switch_for)
 
 
 @operation("POST", f"{MESSAGE}/activate", MESSAGES)
 async def activate_message(
-    api: Api, at: SessionAt, wanted: MessageAt, given: RequestConditions
+    api: Api, key: SessionAt, message_id: MessageAt, conditions: RequestConditions
 ) -> Session:
     """Make a branch the active one.
 
     The branch that the message belongs to comes back; what stood in its place is superseded.
     `If-Match` takes the tag of the session.
     """
-    must_not_wait(api.spool, at)
-    return await _switched(api, at, given, partial(_switch, api, at, wanted=wanted))
+    check_not_spooled(api.spool, key)
+    return await _apply_switch(
+        api, key, conditions, partial(_switch, api, key, message_id=message_id)
+    )
 
 
-async def _switched(
+async def _apply_switch(
     api: Api,
-    at: SessionKey,
-    given: RequestConditions,
-    wanted: Callable[[archive.Session], Awaitable[Switch]],
+    key: SessionKey,
+    conditions: RequestConditions,
+    switch_for: Callable[[archive.Session], Awaitable[Switch]],
 ) -> Session:
-    """The session with what is ``wanted`` of it switched.
+    """Apply the switch that ``switch_for`` returns for a session; returns the session.
 
-    A change with conditions is made in the log that the caller has seen, or not at all.
+    With conditions it is applied to the log that the caller has seen, or not at all.
     """
     for _ in range(ATTEMPTS):
-        switch = await wanted(await the_session(api.store, at))
-        # Behind it: then what is switched is what the caller has seen.
-        session = await the_session(api.store, at)
-        given.check(session_object(session))
+        switch = await switch_for(await existing_session(api.store, key))
+        # Read again: then the switch is of the log that is compared with the conditions.
+        session = await existing_session(api.store, key)
+        conditions.check(session_object(session))
         revision = Revision(
             superseded=switch.superseded,
             activated=switch.activated,
-            log_size=session.log_size if given.any else None,
+            log_size=session.log_size if conditions.has_any else None,
         )
         nothing = not (switch.superseded or switch.activated)
-        if nothing or await revise(api, at, revision):
-            return session_object(await the_session(api.store, at))
+        if nothing or await revise(api, key, revision):
+            return session_object(await existing_session(api.store, key))
     raise memory_unavailable()
 
 
-def _ids_taken_back(lines: Sequence[StoredMessage], back: RewindTurns | RewindTo) -> list[str]:
+def _ids_to_rewind(lines: Sequence[StoredMessage], back: RewindTurns | RewindTo) -> list[str]:
     active = [Entry(line.position, line.card) for line in lines if line.state == "active"]
     log = sorted(active, key=lambda entry: entry.position)
     if isinstance(back, RewindTurns):
         return [entry.card.id for entry in last_turns(log, back.turns)]
-    found = ids_from(log, back.to)
-    if found is not None:
-        return found
+    ids = ids_from(log, back.to)
+    if ids is not None:
+        return ids
     if not any(line.card.id == back.to for line in lines):
         raise message_not_found()
     raise invalid("to is superseded already: name an active message.", "to")
 
 
-async def _switch(api: Api, at: SessionKey, session: archive.Session, *, wanted: str) -> Switch:
-    lines = await lines_without_texts(api.store, at, session.end)
-    exchanges = await oldest_first(api.store, at, session.end)
-    found = await asyncio.to_thread(switch_to, lines, exchanges, wanted)
-    if found is None:
+async def _switch(
+    api: Api, key: SessionKey, session: archive.Session, *, message_id: str
+) -> Switch:
+    lines = await lines_without_texts(api.store, key, session.end)
+    exchanges = await oldest_first(api.store, key, session.end)
+    switch = await asyncio.to_thread(switch_to, lines, exchanges, message_id)
+    if switch is None:
         raise message_not_found()
-    return found
+    return switch

@@ -1,9 +1,9 @@
-"""What a message must be that somebody writes by hand, or imports.  Pure.
+"""Validates messages that are written or imported over the API.  Pure.
 
-All later requests of the session carry it, and upstreams refuse those for what they cannot read in
-it.  Fields and types of parts that are not known are let through: vendors have their own.
+Later requests of the session contain them, so upstreams must accept them.  Unknown fields and types
+of parts are accepted, since vendors have their own.
 
-Raises ProxyError 400 with ``param`` naming what is wrong.
+Raises ProxyError 400 with ``param`` naming the invalid field.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ _INSTEAD: Mapping[str, type] = {
     "refusal": str,
     "audio": dict,
 }
-"""What an assistant's message may have instead of content."""
+"""Fields that an assistant's message may have instead of content."""
 
 
 def check_message(raw: bytes, name: str) -> None:
-    """``name`` is the message's place in the body; what is in ``raw`` must be an object."""
+    """``raw`` is the JSON of an object, ``name`` its place in the request's body."""
     message = _object(raw, name)
     content, calls = message.get("content"), message.get("tool_calls")
-    if content is not None or not _does_without(message):
+    if content is not None or not _may_lack_content(message):
         check_content(content, f"{name}.content")
     if calls is not None:
         _check_calls(calls, f"{name}.tool_calls")
 
 
 def check_content(content: object, name: str) -> None:
-    """Text, or parts of which those that are text have some."""
+    """Content must be text, or a list of parts in which text parts have a text."""
     if isinstance(content, str):
         return
     if not isinstance(content, list) or not content:
@@ -69,10 +69,10 @@ def _is_call(call: object) -> bool:
     )
 
 
-def _does_without(message: Mapping[str, object]) -> bool:
-    """May there be no content?"""
-    instead = any(isinstance(message.get(k), t) and message[k] for k, t in _INSTEAD.items())
-    return instead and message.get("role") == "assistant"
+def _may_lack_content(message: Mapping[str, object]) -> bool:
+    """Whether the message may be without content."""
+    has_instead = any(isinstance(message.get(k), t) and message[k] for k, t in _INSTEAD.items())
+    return has_instead and message.get("role") == "assistant"
 
 
 def _object(raw: bytes, name: str) -> Mapping[str, object]:

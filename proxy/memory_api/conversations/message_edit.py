@@ -1,4 +1,4 @@
-"""One message of a session: looked at, edited in place, removed, and what has to follow."""
+"""One message of a session: read it, edit it in place, remove it, and update what depends on it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,12 @@ from proxy.memory.model import Due, Edited, SessionKey, Summary
 from proxy.memory_api.api import Api
 from proxy.memory_api.call import RequestConditions
 from proxy.memory_api.conversations.checking import check_content, check_message
-from proxy.memory_api.conversations.sessions import BY_PATH, SESSION, must_not_wait, the_session
+from proxy.memory_api.conversations.sessions import (
+    BY_PATH,
+    SESSION,
+    check_not_spooled,
+    existing_session,
+)
 from proxy.memory_api.erasure.caches import forget_session, forget_texts
 from proxy.memory_api.fields import bytes_of, invalid
 from proxy.memory_api.objects import line_object
@@ -30,49 +35,52 @@ from proxy.recall.indexing.indexer import MessageVersions, replace_unreadable, z
 from proxy.recall.ranking.packing import check_of
 
 _INSTEAD = ("audio", "refusal")
-"""Fields of an answer that say something instead of its content."""
+"""Fields that an answer may have instead of content."""
 
 
 async def revise(api: Api, key: SessionKey, revision: Revision, seqs: tuple[int, ...] = ()) -> bool:
-    """Make a change, or none: False.  A summary that it has dropped is asked for anew.
+    """Apply a revision; False if it conflicts with another change.  Requests a new summary if it
+    dropped the current one.
 
-    ``seqs`` are the places of what says something else then, or nothing: recall learns of it.
+    ``seqs``: the messages whose text is changed or removed, for recall's index.
     Raises StoreError.
     """
-    before = await _in_force(api, key)
-    # Before and behind it: whoever embeds it meanwhile looks behind himself too.
-    await _blank(api, key, revision, seqs)
+    before = await _current_summary(api, key)
+    # Before and after: whoever embeds it meanwhile checks again after writing, too.
+    await _zero_vectors(api, key, revision, seqs)
     if not await api.store.revise(key, revision):
         return False
     if seqs:
-        await _blank(api, key, revision, seqs)
+        await _zero_vectors(api, key, revision, seqs)
         forget_texts(key.tenant)
         forget_session(key)
         api.on_edited(key, seqs)
-    if before is not None and await _in_force(api, key) != before:
-        await _summarise(api, key)
+    if before is not None and await _current_summary(api, key) != before:
+        await _request_summary(api, key)
     return True
 
 
-async def _blank(api: Api, key: SessionKey, revision: Revision, seqs: tuple[int, ...]) -> None:
-    """Put to zero the vectors of what is edited or removed: its owner's, and those made while its
-    session was nobody's."""
+async def _zero_vectors(
+    api: Api, key: SessionKey, revision: Revision, seqs: tuple[int, ...]
+) -> None:
+    """Zero the vectors of edited or removed messages: those of the user, and those made before the
+    session had one."""
     session = await api.store.session(key) if seqs else None
     cards = [x.card for x in revision.edited if x.card.id not in revision.removed]
-    said = MessageVersions(seqs, [*map(check_of, cards)])
+    versions = MessageVersions(seqs, [*map(check_of, cards)])
     for user in {None, session.user} if session else ():
         owner = owner_of(key, user)
         await replace_unreadable(api.store, owner, time.time())
-        await zero_old_vectors(api.store, owner, key.session, said)
+        await zero_old_vectors(api.store, owner, key.session, versions)
 
 
-async def _in_force(api: Api, key: SessionKey) -> Summary | None:
+async def _current_summary(api: Api, key: SessionKey) -> Summary | None:
     session = await api.store.session(key)
     return session.summary if session else None
 
 
-async def _summarise(api: Api, key: SessionKey) -> None:
-    """Ask for the summary under the profile of the newest exchange, if it has any."""
+async def _request_summary(api: Api, key: SessionKey) -> None:
+    """Queue a summary under the profile of the newest exchange, if that has summaries."""
     snapshot = await api.store.load(key, NEWEST_TURN)
     name = snapshot.last.profile if snapshot.last else ""
     profile = api.settings.profile(name)
@@ -81,7 +89,7 @@ async def _summarise(api: Api, key: SessionKey) -> None:
 
 
 ATTEMPTS = 10
-"""How often an edit is tried again that another has overtaken."""
+"""Attempts at an edit that conflicts with others."""
 
 TAG = "Messages"
 ONE = f"{SESSION}/messages/{{message}}"
@@ -91,9 +99,9 @@ New = MessageContent | WholeMessage
 
 
 @operation("GET", ONE, TAG, links=(Link("deleteMessage", SAME), Link("getFeedback", SAME)))
-async def get_message(api: Api, at: SessionAt, wanted: MessageAt) -> Message:
+async def get_message(api: Api, key: SessionAt, message_id: MessageAt) -> Message:
     """Get a message."""
-    return line_object(await _line(api, at, wanted))
+    return line_object(await _line(api, key, message_id))
 
 
 @operation(
@@ -105,10 +113,10 @@ async def get_message(api: Api, at: SessionAt, wanted: MessageAt) -> Message:
 )
 async def update_message(
     api: Api,
-    at: SessionAt,
-    wanted: MessageAt,
+    key: SessionAt,
+    message_id: MessageAt,
     new: MessageContent | WholeMessage,
-    given: RequestConditions,
+    conditions: RequestConditions,
 ) -> Message:
     """Edit a message in place.
 
@@ -116,125 +124,130 @@ async def update_message(
     """
     # Results of calls that it does not make any more go with them, and so do examples and
     # proposals made of its turn.  What else was learned from it stays, and names it as its source.
-    must_not_wait(api.spool, at)
+    check_not_spooled(api.spool, key)
     for _ in range(ATTEMPTS):
-        line = await _line(api, at, wanted)
-        given.check(line_object(line))
-        other = await api.editing.run_for(at.tenant, partial(_edited, api, line, new))
-        if await _put(api, at, line, other):
-            return line_object(await _line(api, at, wanted))
+        line = await _line(api, key, message_id)
+        conditions.check(line_object(line))
+        edited = await api.editing.run_for(key.tenant, partial(_edit_of, api, line, new))
+        if await _apply_edit(api, key, line, edited):
+            return line_object(await _line(api, key, message_id))
     raise memory_unavailable()
 
 
 @operation("DELETE", ONE, TAG)
 async def delete_message(
-    api: Api, at: SessionAt, wanted: MessageAt, given: RequestConditions
+    api: Api, key: SessionAt, message_id: MessageAt, conditions: RequestConditions
 ) -> MessageDeleted:
     """Remove a message.
 
     With calls all their results go as well.
     """
-    return MessageDeleted(id=wanted, deleted=True, ids=await remove(api, at, wanted, given))
+    return MessageDeleted(
+        id=message_id, deleted=True, ids=await remove(api, key, message_id, conditions)
+    )
 
 
 async def remove(
-    api: Api, at: SessionKey, wanted: str, given: RequestConditions | None = None
+    api: Api, key: SessionKey, message_id: str, conditions: RequestConditions | None = None
 ) -> list[str]:
     """Remove a message with the results of its calls, examples, proposals and feedback; the ids.
 
     What else was learned from it stays.  Raises ProxyError, StoreError.
     """
-    must_not_wait(api.spool, at)
+    check_not_spooled(api.spool, key)
     for _ in range(ATTEMPTS):
-        line = await _line(api, at, wanted)
-        if given is not None:
-            given.check(line_object(line))
-        ids = (wanted, *await _results(api, at, line, line.card.calls))
-        still = (_unchanged(line),) if given is not None and given.any else ()
-        await _forget(api, at, line, ids)
+        line = await _line(api, key, message_id)
+        if conditions is not None:
+            conditions.check(line_object(line))
+        ids = (message_id, *await _results(api, key, line, line.card.calls))
+        unchanged = (_unchanged(line),) if conditions is not None and conditions.has_any else ()
+        await _forget_derived(api, key, line, ids)
         # Results have no passages.
-        if await revise(api, at, Revision(edited=still, removed=ids), (line.position.seq,)):
+        if await revise(api, key, Revision(edited=unchanged, removed=ids), (line.position.seq,)):
             return list(ids)
     raise memory_unavailable()
 
 
-async def _line(api: Api, at: SessionKey, wanted: str) -> StoredMessage:
-    line = await api.store.message(at, wanted)
+async def _line(api: Api, key: SessionKey, message_id: str) -> StoredMessage:
+    line = await api.store.message(key, message_id)
     if line is None:
-        await the_session(api.store, at)
+        await existing_session(api.store, key)
         raise message_not_found()
     return line
 
 
-async def _put(api: Api, at: SessionKey, line: StoredMessage, new: Edited) -> bool:
-    """False if it is another message by now."""
-    gone = set(line.card.calls) - set(new.card.calls)
-    ids = tuple(await _results(api, at, line, gone))
-    await _forget(api, at, line, ids)
-    moved = line.card.digest != new.card.digest
-    seqs = (line.position.seq,) if moved else ()
-    return await revise(api, at, Revision(edited=(new,), removed=ids), seqs)
+async def _apply_edit(api: Api, key: SessionKey, line: StoredMessage, new: Edited) -> bool:
+    """Apply an edit and remove the results of calls that are gone; False if the message changed
+    meanwhile."""
+    removed_calls = set(line.card.calls) - set(new.card.calls)
+    ids = tuple(await _results(api, key, line, removed_calls))
+    await _forget_derived(api, key, line, ids)
+    is_changed = line.card.digest != new.card.digest
+    seqs = (line.position.seq,) if is_changed else ()
+    return await revise(api, key, Revision(edited=(new,), removed=ids), seqs)
 
 
 async def _results(
-    api: Api, at: SessionKey, line: StoredMessage, calls: set[str] | tuple[str, ...]
+    api: Api, key: SessionKey, line: StoredMessage, calls: set[str] | tuple[str, ...]
 ) -> list[str]:
-    session = await api.store.session(at) if calls else None
+    session = await api.store.session(key) if calls else None
     if session is None:
         return []
     after = line.position.seq
-    cards = [x.card async for x in all_lines(api.store, at, session.end, after)]
+    cards = [x.card async for x in all_lines(api.store, key, session.end, after)]
     return result_ids(calls, cards)
 
 
-async def _forget(api: Api, at: SessionKey, line: StoredMessage, gone: Collection[str]) -> None:
-    """What repeats a message, and what was said of those that go.
+async def _forget_derived(
+    api: Api, key: SessionKey, line: StoredMessage, removed: Collection[str]
+) -> None:
+    """Remove the examples and proposals made of a message, and feedback on the removed ones.
 
-    First: who tries again must find the message.
+    Called before the change, so that a retry still finds the message.
     """
-    session = await api.store.session(at)
+    session = await api.store.session(key)
     user = (session.user if session else None) or ""
-    await api.learned.drop_turn(at, user, line.position.turn)
-    await drop_feedback(api.items, at, user, gone)
+    await api.learned.drop_turn(key, user, line.position.turn)
+    await drop_feedback(api.items, key, user, removed)
 
 
-def _edited(api: Api, line: StoredMessage, new: New) -> Edited:
+def _edit_of(api: Api, line: StoredMessage, new: New) -> Edited:
     """Raises ProxyError 400."""
     if isinstance(new, WholeMessage):
         name, raw = "message", bytes_of(new.message)
     else:
         name, raw = "content", _with_content(line, bytes_of(new.content))
-    said = api.read_message(raw, api.settings.memory.max_inline_media_bytes)
-    if said is None:
+    message = api.read_message(raw, api.settings.memory.max_inline_media_bytes)
+    if message is None:
         raise invalid("message must be an object.", "message")
-    _is_the_same(line, said)
+    _check_same_message(line, message)
     if name == "message":
         check_message(raw, name)
-    if said.blank:
+    if message.blank:
         raise invalid("A message must say something. DELETE removes it.", name)
-    return edit_message(line, said, api.counter(None))
+    return edit_message(line, message, api.counter(None))
 
 
 def _with_content(line: StoredMessage, content: bytes) -> bytes:
-    """The message as later requests carry it, with this content, and not what it said instead."""
+    """The stored message with this content, without fields that stood in its place."""
     try:
         value = decode_shallow(content)
     except UNREADABLE:
         value = None
     check_content(value, "content")
-    kept = {name: raw for name, raw in fields(line.body).items() if name not in _INSTEAD}
-    return join_fields({**kept, "content": content})
+    others = {name: raw for name, raw in fields(line.body).items() if name not in _INSTEAD}
+    return join_fields({**others, "content": content})
 
 
-def _is_the_same(line: StoredMessage, said: ChatMessage) -> None:
-    """Raise ProxyError 400 for what is another message, and not other words for this one."""
-    if said.role != line.card.role:
+def _check_same_message(line: StoredMessage, message: ChatMessage) -> None:
+    """Raise ProxyError 400 if role or call differ: then it is no edit of this message."""
+    if message.role != line.card.role:
         raise invalid(f"The role must stay {line.card.role}.", "message.role")
-    if said.answers != line.card.answers:
+    if message.answers != line.card.answers:
         raise invalid("A result must stay that of its call.", "message.tool_call_id")
 
 
 def _unchanged(line: StoredMessage) -> Edited:
-    """An edit that changes nothing, so that a change is made only where nobody else has."""
+    """An edit that changes nothing, which makes a revision fail if the message has changed."""
     was = line.body if line.wire is None else line.wire
     return Edited(card=line.card, body=line.body, wire=line.wire, was=was)

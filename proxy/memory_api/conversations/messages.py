@@ -22,8 +22,8 @@ from proxy.memory_api.conversations.message_edit import TAG
 from proxy.memory_api.conversations.sessions import (
     BY_PATH,
     SESSION,
-    must_not_wait,
-    the_session,
+    check_not_spooled,
+    existing_session,
 )
 from proxy.memory_api.errors import (
     idempotency_key_spent,
@@ -75,15 +75,15 @@ States = Annotated[
     ),
 )
 async def list_messages(
-    api: Api, at: SessionAt, states: States, limit: Limit, after: AfterSeq
+    api: Api, key: SessionAt, states: States, limit: Limit, after: AfterSeq
 ) -> MessageList:
     """List messages.
 
     By seq, ascending. `after` is a seq, so a client may jump.
     """
-    page = await api.store.messages(at, states, after, limit)
+    page = await api.store.messages(key, states, after, limit)
     if not page.items:
-        await the_session(api.store, at)
+        await existing_session(api.store, key)
     return MessageList.part([message_object(message) for message in page.items], page.after)
 
 
@@ -92,7 +92,7 @@ async def list_messages(
     ALL,
     TAG,
     answer=MessageList,
-    founds=True,
+    creates_tenant=True,
     examples={
         "conversation": {
             "user": "ada",
@@ -116,7 +116,7 @@ async def list_messages(
     ),
 )
 async def import_messages(
-    api: Api, at: SessionAt, new: NewMessages, once: IdempotentCall
+    api: Api, key: SessionAt, new: NewMessages, idempotent: IdempotentCall
 ) -> MessageList | Response:
     """Append messages.
 
@@ -125,41 +125,41 @@ async def import_messages(
     """
     now = time.time()
     reader = MessageReader(api.read_message, api.settings.memory.max_inline_media_bytes)
-    imported = await api.editing.run_for(at.tenant, partial(reader.read, new, now))
-    must_not_wait(api.spool, at)
-    attempt = await once.attempt()
+    imported = await api.editing.run_for(key.tenant, partial(reader.read, new, now))
+    check_not_spooled(api.spool, key)
+    attempt = await idempotent.attempt()
     if attempt is None:
-        commit = await _append(api, at, imported, f"im_{secrets.token_urlsafe(15)}", now)
+        commit = await _append(api, key, imported, f"im_{secrets.token_urlsafe(15)}", now)
         if commit is None:
             raise memory_unavailable()
-        return await _created(api, at, commit)
+        return await _created(api, key, commit)
     exchange = f"im_{attempt.mark}"
     if not attempt.done:
-        if not (attempt.again and await api.store.exchange(at, exchange)):
-            await _attempt(api, at, imported, attempt, once)
-        await once.done(attempt)
-    return await _recorded(api, at, exchange)
+        if not (attempt.is_repeat and await api.store.exchange(key, exchange)):
+            await _append_once(api, key, imported, attempt, idempotent)
+        await idempotent.done(attempt)
+    return await _recorded(api, key, exchange)
 
 
-async def _attempt(
-    api: Api, at: SessionKey, imported: Import, attempt: Attempt, once: IdempotentRequest
+async def _append_once(
+    api: Api, key: SessionKey, imported: Import, attempt: Attempt, idempotent: IdempotentRequest
 ) -> None:
-    """Append what an earlier attempt has not; a first one that is refused leaves no trace."""
+    """Append unless an earlier attempt did; a first attempt that is refused leaves no record."""
     try:
-        commit = await _append(api, at, imported, f"im_{attempt.mark}", attempt.at)
-        if commit is None and not attempt.again:
+        commit = await _append(api, key, imported, f"im_{attempt.mark}", attempt.at)
+        if commit is None and not attempt.is_repeat:
             raise memory_unavailable()
     except ProxyError:
-        await once.dropped(attempt)
+        await idempotent.drop(attempt)
         raise
 
 
 async def _append(
-    api: Api, at: SessionKey, imported: Import, exchange: str, now: float
+    api: Api, key: SessionKey, imported: Import, exchange: str, now: float
 ) -> Commit | None:
     """None if the session or its user has been erased since ``now``.  Raises ProxyError 403."""
-    snapshot = await api.store.load(at, NEWEST_TURN)
-    making = partial(
+    snapshot = await api.store.load(key, NEWEST_TURN)
+    make_commit = partial(
         commit_of,
         imported,
         snapshot,
@@ -169,40 +169,40 @@ async def _append(
         api.settings.memory.ttl,
         api.due_after_import(imported.user or snapshot.owner, now),
     )
-    commit = await api.editing.run_for(at.tenant, making)
-    outcome = await _commit(api, at, commit)
+    commit = await api.editing.run_for(key.tenant, make_commit)
+    outcome = await _commit(api, key, commit)
     if outcome == "foreign":
         raise session_owner_mismatch()
     if outcome == "erased":
         return None
-    api.on_recorded(at)
+    api.on_recorded(key)
     return commit
 
 
-async def _commit(api: Api, at: SessionKey, commit: Commit) -> Outcome:
-    """Commit, with more patience than a chat has: a large import can outlast one timeout.
+async def _commit(api: Api, key: SessionKey, commit: Commit) -> Outcome:
+    """Commit, and again after timeouts: a large import may take longer than one.
 
-    A store that was only slow has it already, and says ``duplicate``.
+    If an earlier attempt succeeded after its timeout, the outcome is ``duplicate``.
     """
     for _ in range(ATTEMPTS - 1):
         with suppress(StoreTimeout):
-            return await api.store.commit(at, commit)
-    return await api.store.commit(at, commit)
+            return await api.store.commit(key, commit)
+    return await api.store.commit(key, commit)
 
 
-async def _created(api: Api, at: SessionKey, commit: Commit) -> Response:
-    """The messages of a commit, which are neighbours in history."""
+async def _created(api: Api, key: SessionKey, commit: Commit) -> Response:
+    """The answer with the messages of a commit, which have consecutive seqs."""
     if not commit.drafts:
         return reply(MessageList.part([]))
-    first = await api.store.message(at, commit.drafts[0].card.id)
+    first = await api.store.message(key, commit.drafts[0].card.id)
     if first is None:  # somebody has deleted the session meanwhile
         raise session_not_found()
-    making = partial(_neighbours, commit, first.position.seq)
-    return await api.editing.run_for(at.tenant, making)
+    make_answer = partial(_answer_with, commit, first.position.seq)
+    return await api.editing.run_for(key.tenant, make_answer)
 
 
-def _neighbours(commit: Commit, first: int) -> Response:
-    """The messages of a commit, from seq ``first`` on; to be made on a thread, for many."""
+def _answer_with(commit: Commit, first: int) -> Response:
+    """The answer with the messages of a commit, from seq ``first`` on; slow for many."""
     objects = [
         recorded_object(seq, draft.card, draft.state, draft.body)
         for seq, draft in enumerate(commit.drafts, first)
@@ -210,16 +210,16 @@ def _neighbours(commit: Commit, first: int) -> Response:
     return reply(MessageList.part(objects))
 
 
-async def _recorded(api: Api, at: SessionKey, exchange: str) -> MessageList:
-    """The messages of an import, as they are by now; ProxyError 410 if they are gone."""
-    found = await api.store.exchange(at, exchange)
-    session = await api.store.session(at)
-    if found is None or session is None:
+async def _recorded(api: Api, key: SessionKey, exchange: str) -> MessageList:
+    """The current messages of an earlier import; ProxyError 410 if they are deleted."""
+    exchange_and_ids = await api.store.exchange(key, exchange)
+    session = await api.store.session(key)
+    if exchange_and_ids is None or session is None:
         raise idempotency_key_spent()
-    first = await api.store.message(at, found[1][0]) if found[1] else None
+    first = await api.store.message(key, exchange_and_ids[1][0]) if exchange_and_ids[1] else None
     lines: list[StoredMessage] = []
     if first is not None:
-        async for line in all_lines(api.store, at, session.end, first.position.seq - 1):
+        async for line in all_lines(api.store, key, session.end, first.position.seq - 1):
             if line.card.exchange != exchange:
                 break
             lines.append(line)

@@ -20,7 +20,13 @@ from proxy.memory_api.api import Api
 from proxy.memory_api.call import RequestConditions
 from proxy.memory_api.conversations.checking import check_message
 from proxy.memory_api.conversations.message_edit import ATTEMPTS
-from proxy.memory_api.conversations.sessions import BY_ID, SESSION, TAG, must_not_wait, the_session
+from proxy.memory_api.conversations.sessions import (
+    BY_ID,
+    SESSION,
+    TAG,
+    check_not_spooled,
+    existing_session,
+)
 from proxy.memory_api.errors import summary_disabled
 from proxy.memory_api.fields import bytes_of, invalid
 from proxy.memory_api.objects import session_object, summary_version
@@ -37,10 +43,10 @@ from proxy.memory_api.shapes.sessions import (
 from proxy.settings import ProfileSettings
 
 MAX_TOKEN = 128
-"""Characters of a token at most, in any of the tables: what has more of them is not counted."""
+"""The most characters of a token in any table: longer texts need not be counted."""
 
 Details = dict[str, Any]
-"""Fields of a session's details that are to be others."""
+"""New values of fields of a session's details."""
 
 
 @operation(
@@ -54,7 +60,7 @@ Details = dict[str, Any]
     links=(Link("getSession", BY_ID),),
 )
 async def update_session(
-    api: Api, at: SessionAt, change: SessionChange, given: RequestConditions
+    api: Api, key: SessionAt, change: SessionChange, conditions: RequestConditions
 ) -> Session:
     """Change a session.
 
@@ -62,38 +68,44 @@ async def update_session(
     """
     # The summary is kept apart from the rest: if the store fails between the two writes, the
     # answer is an error and the rest is changed already.
-    details = await api.editing.run_for(at.tenant, partial(_details, api, change))
-    must_not_wait(api.spool, at)
-    summary, written = change.summary, False
+    details = await api.editing.run_for(key.tenant, partial(_changed_details, api, change))
+    check_not_spooled(api.spool, key)
+    summary, summary_set = change.summary, False
     for _ in range(ATTEMPTS):
-        session = await the_session(api.store, at)
-        if not written:  # else it is not as the caller has read it any more, by this very change
-            given.check(session_object(session))
+        session = await existing_session(api.store, key)
+        if (
+            not summary_set
+        ):  # else it is not as the caller has read it any more, by this very change
+            conditions.check(session_object(session))
             if summary is not UNSET:
-                written = await _set_summary(api, at, session, summary.text if summary else None)
-        if (written or summary is UNSET) and await _describe(api, at, session, details):
-            return session_object(await the_session(api.store, at))
+                summary_set = await _set_summary(
+                    api, key, session, summary.text if summary else None
+                )
+        if (summary_set or summary is UNSET) and await _set_details(api, key, session, details):
+            return session_object(await existing_session(api.store, key))
     raise memory_unavailable()
 
 
-async def _describe(api: Api, at: SessionKey, session: archive.Session, wanted: Details) -> bool:
-    """False if they are not as they were read any more."""
-    was = session.details
-    details = replace(was, **wanted)
-    if details == was:
+async def _set_details(
+    api: Api, key: SessionKey, session: archive.Session, details_changed: Details
+) -> bool:
+    """Change the details; False if they have changed since they were read."""
+    current = session.details
+    details = replace(current, **details_changed)
+    if details == current:
         return True
-    return await api.store.revise(at, Revision(details=details, was=was))
+    return await api.store.revise(key, Revision(details=details, was=current))
 
 
 async def _set_summary(
-    api: Api, at: SessionKey, session: archive.Session, text: str | None
+    api: Api, key: SessionKey, session: archive.Session, text: str | None
 ) -> bool:
-    """Put other words in the summary's place, of the same coverage; or forget all versions.
+    """Replace the summary's text, or with None delete all versions.
 
-    False if another version has come between.
+    False if another version was written meanwhile.
     """
     if text is None:
-        await api.store.drop_summaries(at)
+        await api.store.drop_summaries(key)
         return True
     base = session.summary or Summary(text="", version=0)
     edited = replace(
@@ -104,84 +116,84 @@ async def _set_summary(
         model=None,
         created_at=time.time(),
     )
-    return await api.store.put_summary(at, edited, base.version, None, began=session.created_at)
+    return await api.store.put_summary(key, edited, base.version, None, began=session.created_at)
 
 
-def _details(api: Api, change: SessionChange) -> Details:
+def _changed_details(api: Api, change: SessionChange) -> Details:
     """Raises ProxyError 400."""
-    wanted: Details = {}
+    details: Details = {}
     if change.title is not UNSET:
-        wanted["title"] = change.title
+        details["title"] = change.title
     if change.metadata is not UNSET:
-        wanted["metadata"] = bytes(change.metadata).strip()
+        details["metadata"] = bytes(change.metadata).strip()
     if change.ttl is not UNSET:
-        wanted["ttl"] = change.ttl
+        details["ttl"] = change.ttl
     if change.system is not UNSET:
-        wanted |= _system(api, bytes_of(change.system).strip())
+        details |= _system(api, bytes_of(change.system).strip())
     if isinstance(change.summary, SummaryText):
-        _must_fit(api, change.summary.text)
-    return wanted
+        _check_summary_length(api, change.summary.text)
+    return details
 
 
 def _system(api: Api, raw: bytes) -> Details:
-    """One message, a list of them, or null: nothing is remembered."""
+    """Details for one system message, a list of them, or null for none."""
     if raw == b"null":
         return {"system": None, "system_tokens": 0}
-    several = raw.startswith(b"[")
+    is_list = raw.startswith(b"[")
     try:
-        pieces = items(raw) if several else [raw]
+        pieces = items(raw) if is_list else [raw]
     except UNREADABLE:
         pieces = []
     if not pieces or not all(_is_system(api, piece) for piece in pieces):
         raise invalid(f"system {SYSTEM}", "system")
     for number, piece in enumerate(pieces):
-        check_message(piece, f"system[{number}]" if several else "system")
-    kept = [_record(api, piece) for piece in pieces]
-    return {"system": join_items(kept), "system_tokens": sum(map(api.counter(None), kept))}
+        check_message(piece, f"system[{number}]" if is_list else "system")
+    records = [_record(api, piece) for piece in pieces]
+    return {"system": join_items(records), "system_tokens": sum(map(api.counter(None), records))}
 
 
 def _record(api: Api, piece: bytes) -> bytes:
-    said = api.read_message(piece, len(piece))
-    return said.record if said else piece
+    message = api.read_message(piece, len(piece))
+    return message.record if message else piece
 
 
 def _is_system(api: Api, piece: bytes) -> bool:
-    said = api.read_message(piece, len(piece))
-    return said is not None and said.role in SYSTEM_ROLES and not said.blank
+    message = api.read_message(piece, len(piece))
+    return message is not None and message.role in SYSTEM_ROLES and not message.blank
 
 
-def _must_fit(api: Api, text: str) -> None:
+def _check_summary_length(api: Api, text: str) -> None:
     """Raise ProxyError 400 for a summary longer than any profile allows."""
     settings = api.settings
     profiles: tuple[ProfileSettings, ...] = (settings.memory, *settings.profiles.values())
-    most = max(profile.summary.max_tokens for profile in profiles)
-    if not text.strip() or len(text) > MAX_TOKEN * most or api.count_text(text) > most:
-        message = f"summary.text must have 1 to {most} tokens; null forgets the summary."
+    max_tokens = max(profile.summary.max_tokens for profile in profiles)
+    if not text.strip() or len(text) > MAX_TOKEN * max_tokens or api.count_text(text) > max_tokens:
+        message = f"summary.text must have 1 to {max_tokens} tokens; null forgets the summary."
         raise invalid(message, "summary.text")
 
 
 @operation("GET", f"{SESSION}/summaries", TAG)
-async def list_summaries(api: Api, at: SessionAt, limit: Limit, after: AfterSeq) -> SummaryList:
+async def list_summaries(api: Api, key: SessionAt, limit: Limit, after: AfterSeq) -> SummaryList:
     """List the versions of a summary.
 
     The newest first: it is in force.
     """
-    versions = [s for s in await api.store.summaries(at) if not after or s.version < after]
+    versions = [s for s in await api.store.summaries(key) if not after or s.version < after]
     if not versions:
-        await the_session(api.store, at)
+        await existing_session(api.store, key)
     page = versions[:limit]
     cursor = str(page[-1].version) if len(versions) > limit else None
     return SummaryList.part([summary_version(summary) for summary in page], cursor)
 
 
 @operation("POST", f"{SESSION}/summary/rebuild", TAG, status=202, errors=(summary_disabled,))
-async def rebuild_summary(api: Api, at: SessionAt) -> Session:
+async def rebuild_summary(api: Api, key: SessionAt) -> Session:
     """Make the summary anew.
 
     A version is written from the history soon; the one in force stays until then.
     """
-    must_not_wait(api.spool, at)
-    snapshot = await api.store.load(at, NEWEST_TURN)
+    check_not_spooled(api.spool, key)
+    snapshot = await api.store.load(key, NEWEST_TURN)
     name = snapshot.last.profile if snapshot.last else ""
     profile = api.settings.profile(name)
     if not snapshot.exists:
@@ -191,6 +203,6 @@ async def rebuild_summary(api: Api, at: SessionAt) -> Session:
     kind: Kind = "rebuild"
     if snapshot.summary is None:
         kind = "summary"
-        await api.store.drop_summaries(at)  # so that what has failed is tried again
-    await api.store.enqueue(at, Due(kind=kind, profile=name, at=time.time()))
-    return session_object(await the_session(api.store, at))
+        await api.store.drop_summaries(key)  # so that what has failed is tried again
+    await api.store.enqueue(key, Due(kind=kind, profile=name, at=time.time()))
+    return session_object(await existing_session(api.store, key))

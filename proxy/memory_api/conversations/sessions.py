@@ -1,4 +1,4 @@
-"""The sessions of a tenant, listed: newest activity first, searched, with a look into each."""
+"""The sessions of a tenant: list them, newest activity first, search them, preview them."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ BY_PATH = {"session": "$request.path.session"}
 
 
 @operation("GET", SESSION, TAG, links=(Link("listMessages", BY_ID), Link("deleteSession", BY_ID)))
-async def get_session(api: Api, at: SessionAt) -> Session:
+async def get_session(api: Api, key: SessionAt) -> Session:
     """Get a session."""
-    return session_object(await the_session(api.store, at))
+    return session_object(await existing_session(api.store, key))
 
 
-async def the_session(store: Archive, key: SessionKey) -> archive.Session:
+async def existing_session(store: Archive, key: SessionKey) -> archive.Session:
     """The session.  Raises ProxyError 404 where there is none, StoreError."""
     session = await store.session(key)
     if session is None:
@@ -43,28 +43,28 @@ async def the_session(store: Archive, key: SessionKey) -> archive.Session:
     return session
 
 
-def must_not_wait(spool: Spool, key: SessionKey) -> None:
-    """Raise ProxyError 503 while exchanges of the session wait in the spool: nothing overtakes."""
+def check_not_spooled(spool: Spool, key: SessionKey) -> None:
+    """Raise ProxyError 503 while the spool has exchanges of the session, which come first."""
     if spool.has_waiting(key):
         raise memory_unavailable()
 
 
-LOOKED_AT = 1000
-"""Sessions that one request looks at at most for a query."""
+MAX_SCANNED = 1000
+"""Sessions that a request with a query reads at most."""
 
 CHUNK = 100
-"""Sessions that are asked for at once for a query."""
+"""Sessions that are read at once for a query."""
 
-PREVIEW = 140
+PREVIEW_LENGTH = 140
 """Characters."""
 
-BEGINNING = 5
-"""Active messages among which the first of the user's is looked for."""
+PREVIEW_MESSAGES = 5
+"""Active messages among which the first user message is searched."""
 
 ACTIVE: tuple[State, ...] = ("active",)
 
 AT_ONCE = 16
-"""Previews that are read side by side."""
+"""Previews that are read concurrently."""
 
 NEWEST = {"session": "$response.body#/data/0/id"}
 
@@ -121,58 +121,58 @@ async def list_sessions(
         raise unknown_cursor() from None
     data = [session_object(session) for session in page.items]
     if preview:
-        await _look_into(api, tenant, data)
+        await _add_previews(api, tenant, data)
     return SessionList.part(data, encode_cursor(page.after) if page.after is not None else None)
 
 
 async def _page(
     api: Api, tenant: str, user: str | None, after: str | None, limit: int, query: str
 ) -> Page[archive.Session]:
-    """As many as ``limit`` that hold the words, of as many as may be looked at."""
+    """Up to ``limit`` sessions that match the query, among the next ``MAX_SCANNED``."""
     sessions = api.store.sessions
     if not query:
         return await sessions(tenant, user, after, limit)
-    found: list[archive.Session] = []
-    left = LOOKED_AT
-    while left > 0 and len(found) < limit:
-        listed = await sessions(tenant, user, after, min(left, CHUNK))
-        while (size := _fitting(listed.items, query, limit - len(found))) < len(listed.items):
-            listed = await sessions(tenant, user, after, size)
-        found += [session for session in listed.items if _holds(session, query)]
-        left -= len(listed.items)
-        after = listed.after
+    matching: list[archive.Session] = []
+    remaining = MAX_SCANNED
+    while remaining > 0 and len(matching) < limit:
+        page = await sessions(tenant, user, after, min(remaining, CHUNK))
+        while (size := _count_within(page.items, query, limit - len(matching))) < len(page.items):
+            page = await sessions(tenant, user, after, size)
+        matching += [session for session in page.items if _matches(session, query)]
+        remaining -= len(page.items)
+        after = page.after
         if after is None:
             break
-    return Page(tuple(found), after)
+    return Page(tuple(matching), after)
 
 
-async def _look_into(api: Api, tenant: str, sessions: Sequence[Session]) -> None:
+async def _add_previews(api: Api, tenant: str, sessions: Sequence[Session]) -> None:
     """Add to each session how it begins."""
     free = asyncio.Semaphore(AT_ONCE)
 
     async def look(session: Session) -> None:
         async with free:
-            session.preview = await _beginning(api, SessionKey(tenant, session.id))
+            session.preview = await _preview_text(api, SessionKey(tenant, session.id))
 
     await asyncio.gather(*map(look, sessions))
 
 
-async def _beginning(api: Api, key: SessionKey) -> str | None:
-    """What the user types first, None if that does not come soon."""
-    page = await api.store.messages(key, ACTIVE, 0, BEGINNING)
+async def _preview_text(api: Api, key: SessionKey) -> str | None:
+    """The first text that the user typed, if it is in the first messages; else None."""
+    page = await api.store.messages(key, ACTIVE, 0, PREVIEW_MESSAGES)
     wires = [each.wire for each in page.items if each.card.role == "user"]
-    said = (api.read_message(wire, len(wire)) for wire in wires)
-    typed = (message.typed_text.lstrip() for message in said if message is not None)
-    return next((text[:PREVIEW] for text in typed if text), None)
+    messages = (api.read_message(wire, len(wire)) for wire in wires)
+    typed = (message.typed_text.lstrip() for message in messages if message is not None)
+    return next((text[:PREVIEW_LENGTH] for text in typed if text), None)
 
 
-def _holds(session: archive.Session, query: str) -> bool:
-    """Is it in the id, the title or the user?  The query is folded already."""
+def _matches(session: archive.Session, query: str) -> bool:
+    """Whether the query, which is folded, is in the id, the title or the user."""
     names = (session.id, session.details.title, session.user)
     return any(name is not None and query in fold(name) for name in names)
 
 
-def _fitting(sessions: Sequence[archive.Session], query: str, room: int) -> int:
-    """How many sessions to take so that no more than ``room`` of them hold the query."""
-    places = [place for place, session in enumerate(sessions) if _holds(session, query)]
+def _count_within(sessions: Sequence[archive.Session], query: str, room: int) -> int:
+    """How many sessions to take so that no more than ``room`` of them match."""
+    places = [place for place, session in enumerate(sessions) if _matches(session, query)]
     return len(sessions) if len(places) <= room else places[room - 1] + 1

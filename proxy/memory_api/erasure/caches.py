@@ -1,8 +1,7 @@
-"""Clears this process's caches of what was said, after something was edited or erased.
+"""Clears this process's caches of texts, after something was edited or erased.
 
-Texts and words are cached for a while, as the same ones are read again soon.  What was erased must
-not stay in a cache.  Those that do not know whose their texts are, which are small, are cleared; of
-others what the tenant has.
+What was erased must not stay in a cache.  Caches that do not know the tenant of an entry, which are
+small, are cleared completely; of others the tenant's entries are removed.
 """
 
 from __future__ import annotations

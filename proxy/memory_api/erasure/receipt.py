@@ -29,7 +29,7 @@ class Counts(msgspec.Struct):
     spooled: int = 0
 
     def __bool__(self) -> bool:
-        """Was there anything?"""
+        """Whether any count is not 0."""
         return any({**asdict(self), "memories": self.memories.total()}.values())
 
     def add(self, other: Counts) -> None:

@@ -17,7 +17,7 @@ from proxy.memory_api.access import log_fields
 from proxy.memory_api.api import Api
 from proxy.memory_api.call import RawRequest, RequestConditions
 from proxy.memory_api.conversations.sessions import SESSION, TAG
-from proxy.memory_api.endpoint import presence
+from proxy.memory_api.endpoint import stop_on_disconnect
 from proxy.memory_api.erasure.receipt import Counts as Gone
 from proxy.memory_api.erasure.receipt import Receipt
 from proxy.memory_api.objects import session_object
@@ -31,7 +31,7 @@ from proxy.memory_api.shapes.sessions import Counts, Erasure, SessionErasure
 
 @operation("DELETE", SESSION, TAG)
 async def delete_session(
-    api: Api, at: SessionAt, dry_run: DryRun, given: RequestConditions, request: RawRequest
+    api: Api, key: SessionAt, dry_run: DryRun, conditions: RequestConditions, request: RawRequest
 ) -> SessionErasure:
     """Erase a session.
 
@@ -39,28 +39,28 @@ async def delete_session(
     when it begins. Where there is none, what an erasure that was cut off has left of it is removed
     before the 404. `dry_run=true` only counts.
     """
-    session = await api.store.session(at)
-    given.check(session_object(session) if session else None)
+    session = await api.store.session(key)
+    conditions.check(session_object(session) if session else None)
     if dry_run:  # what only counts ends when its client leaves; an erasure goes on
-        with presence(request):
-            receipt = await api.eraser.count_session(at)
+        with stop_on_disconnect(request):
+            receipt = await api.eraser.count_session(key)
     else:
-        with _log_if_interrupted(request, Subject(at.tenant, session=at.session)) as gone:
-            receipt = await api.eraser.session(at, gone)
+        with _log_if_interrupted(request, Subject(key.tenant, session=key.session)) as removed:
+            receipt = await api.eraser.erase_session(key, removed)
     if receipt is None:
         raise session_not_found()
     _audit(request, receipt)
     return SessionErasure(
-        session_id=at.session,
+        session_id=key.session,
         **_receipt_object(receipt, api.learned.kinds),
-        id=at.session,
+        id=key.session,
         deleted=not dry_run,
     )
 
 
 @operation("DELETE", PERSON, USERS)
 async def delete_user(
-    api: Api, owner: PersonAt, dry_run: DryRun, given: RequestConditions, request: RawRequest
+    api: Api, owner: PersonAt, dry_run: DryRun, conditions: RequestConditions, request: RawRequest
 ) -> Erasure:
     """Erase a person.
 
@@ -68,29 +68,29 @@ async def delete_user(
     compared when it begins. Of nobody known that is nothing, and no error. `dry_run=true` only
     counts.
     """
-    if given.any:
-        given.check(await person_of(api, owner))
+    if conditions.has_any:
+        conditions.check(await person_of(api, owner))
     await api.reach(owner.tenant)
     tenant, user = owner.tenant, owner.user
     if dry_run:
-        with presence(request):
+        with stop_on_disconnect(request):
             receipt = await api.eraser.count_person(tenant, user)
     else:
-        with _log_if_interrupted(request, Subject(tenant, user)) as gone:
-            receipt = await api.eraser.person(tenant, user, gone)
+        with _log_if_interrupted(request, Subject(tenant, user)) as removed:
+            receipt = await api.eraser.erase_person(tenant, user, removed)
     _audit(request, receipt)
     return Erasure(user_id=user, **_receipt_object(receipt, api.learned.kinds))
 
 
 @contextmanager
 def _log_if_interrupted(request: Request, subject: Subject) -> Iterator[Gone]:
-    """To be filled with what is erased, which is logged also where the rest fails."""
-    gone = Gone()
+    """Counts to be filled with what is erased; they are logged if the block raises."""
+    removed = Gone()
     try:
-        yield gone
+        yield removed
     except BaseException:  # also where the process ends
-        if gone:
-            _log(request, subject, gone, unfinished=True)
+        if removed:
+            _log(request, subject, removed, unfinished=True)
         raise
 
 
@@ -100,11 +100,11 @@ def _audit(request: Request, receipt: Receipt) -> None:
 
 
 def _log(request: Request, subject: Subject, counts: Gone, **more: bool) -> None:
-    what = "session" if subject.session else "user"
+    subject_kind = "session" if subject.session else "user"
     audit(
         "erased",
         **log_fields(request),
-        **{what: hashed(subject.session or subject.user or "")},
+        **{subject_kind: hashed(subject.session or subject.user or "")},
         sessions=counts.sessions,
         messages=counts.messages,
         memories=counts.memories.total(),

@@ -1,6 +1,6 @@
-"""Items of one's own: put, looked at, searched, deleted, the way LangGraph's store has them.
+"""Items that applications store, as in LangGraph's stores: put, get, search, delete.
 
-What the proxy itself has learned lies in reserved namespaces, which can only be read here.
+What the proxy itself has learned is in reserved namespaces, which are read-only here.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from proxy.memory import items
 from proxy.memory.items import Change, ItemOwner, Place, item_owner_of
 from proxy.memory_api.api import Api
 from proxy.memory_api.body import read
-from proxy.memory_api.call import Call, From, RawRequest, RequestConditions, Tenant
+from proxy.memory_api.call import Call, FromRequest, RawRequest, RequestConditions, Tenant
 from proxy.memory_api.conditions import Conditions
-from proxy.memory_api.endpoint import presence
+from proxy.memory_api.endpoint import stop_on_disconnect
 from proxy.memory_api.errors import (
     invalid_user_id,
     item_not_found,
@@ -37,7 +37,7 @@ from proxy.memory_api.items.params import (
     prefix_of,
 )
 from proxy.memory_api.items.search import ItemQuery, ItemSearch
-from proxy.memory_api.objects import as_is
+from proxy.memory_api.objects import raw_value
 from proxy.memory_api.openapi.operation import Link
 from proxy.memory_api.operation import operation
 from proxy.memory_api.parameters import KEY, NAMESPACE
@@ -65,22 +65,22 @@ INSTEAD = (
     " /memory/v1/users/{id}/memories, /memory/v1/users/{id}/profile and"
     " /memory/v1/instructions/{application}."
 )
-"""What to do where only the proxy itself writes."""
+"""The end of the error for a reserved namespace."""
 
 SOUP = {"namespace": ["recipes", "soups"], "key": "gazpacho", "value": {"serves": 4}}
 
 
 async def _place(call: Call) -> Place:
-    """In the body, or where that is empty in the query, as with GET."""
+    """The place in the body, or if that is empty in the query, as with GET."""
     body = await call.body()
     if not body:
         return place_in_query(call.request)
-    said = await read(ItemPlace, body)
-    return place_of(said.namespace, said.key)
+    body_place = await read(ItemPlace, body)
+    return place_of(body_place.namespace, body_place.key)
 
 
-Queried = Annotated[Place, From(lambda call: place_in_query(call.request))]
-QueriedOrSaid = Annotated[Place, From(_place)]
+Queried = Annotated[Place, FromRequest(lambda call: place_in_query(call.request))]
+QueriedOrInBody = Annotated[Place, FromRequest(_place)]
 
 
 @operation(
@@ -90,14 +90,14 @@ QueriedOrSaid = Annotated[Place, From(_place)]
     examples={"soup": SOUP},
     errors=(invalid_user_id, item_not_found, version_conflict, reserved_namespace),
     links=(Link("getItem", PUT), Link("deleteItem", PUT)),
-    founds=True,
+    creates_tenant=True,
 )
-async def put_item(api: Api, tenant: Tenant, new: NewItem, given: RequestConditions) -> Item:
+async def put_item(api: Api, tenant: Tenant, new: NewItem, conditions: RequestConditions) -> Item:
     """Put an item.
 
     New, or in place of what is there; `if_version` and `If-Match` bind it to what was read.
     """
-    place = _writable(api, place_of(new.namespace, new.key))
+    place = _check_writable(api, place_of(new.namespace, new.key))
     change = Change(
         namespace=place.namespace,
         key=place.key,
@@ -105,7 +105,7 @@ async def put_item(api: Api, tenant: Tenant, new: NewItem, given: RequestConditi
         after=new.if_version,
         expires_at=time.time() + new.ttl if new.ttl else None,
     )
-    await _make(api, tenant, change, given)
+    await _change_item(api, tenant, change, conditions)
     return item_object(await _item(api, tenant, place))
 
 
@@ -130,40 +130,40 @@ async def get_item(api: Api, tenant: Tenant, place: Queried) -> Item:
     ),
 )
 async def delete_item(
-    api: Api, tenant: Tenant, place: QueriedOrSaid, given: RequestConditions
+    api: Api, tenant: Tenant, place: QueriedOrInBody, conditions: RequestConditions
 ) -> ItemDeleted:
     """Delete an item.
 
     Its place may come as a JSON body as well, for names that are too long for a URL.
     """
-    await _item(api, tenant, _writable(api, place))
-    await _make(api, tenant, delete_change(place), given)
+    await _item(api, tenant, _check_writable(api, place))
+    await _change_item(api, tenant, delete_change(place), conditions)
     return ItemDeleted(namespace=list(place.namespace), key=place.key, deleted=True)
 
 
 @operation("POST", f"{ITEMS}/search", TAG, examples={"recipes": RECIPES}, errors=(invalid_user_id,))
 async def search_items(
-    api: Api, tenant: Tenant, asked: shapes.ItemSearch, request: RawRequest
+    api: Api, tenant: Tenant, search: shapes.ItemSearch, request: RawRequest
 ) -> ItemList:
     """Search items.
 
     Below a prefix: by place, or for a query the best first. What is kept of requests with an
     Idempotency-Key is found only below the prefix `requests`.
     """
-    prefix = prefix_of(asked.namespace_prefix, "namespace_prefix")
-    wanted = ItemQuery(
+    prefix = prefix_of(search.namespace_prefix, "namespace_prefix")
+    query = ItemQuery(
         owner=item_owner_of(tenant, prefix),
         prefix=prefix,
-        filter=filter_of(asked.filter),
-        query=asked.query or "",
-        offset=asked.offset or 0,
-        limit=asked.limit or DEFAULT_FOUND,
+        filter=filter_of(search.filter),
+        query=search.query or "",
+        offset=search.offset or 0,
+        limit=search.limit or DEFAULT_FOUND,
     )
-    with presence(request):
-        async with _turn(api, tenant, wanted):
-            found = await ItemSearch(api.items, api.searching).find(wanted)
-    objects = [item_object(item, score) for item, score in found]
-    return ItemList.of(objects, wanted.offset, wanted.limit)
+    with stop_on_disconnect(request):
+        async with _turn(api, tenant, query):
+            scored_items = await ItemSearch(api.items, api.searching).find(query)
+    objects = [item_object(item, score) for item, score in scored_items]
+    return ItemList.of(objects, query.offset, query.limit)
 
 
 @operation(
@@ -174,68 +174,70 @@ async def search_items(
     errors=(invalid_user_id,),
 )
 async def list_namespaces(
-    api: Api, tenant: Tenant, asked: NamespaceSearch, request: RawRequest
+    api: Api, tenant: Tenant, search: NamespaceSearch, request: RawRequest
 ) -> NamespaceList:
     """List namespaces.
 
     Those that have items; `requests` only below that prefix.
     """
-    prefix = prefix_of(asked.prefix, "prefix")
-    wanted = NamespaceQuery(
+    prefix = prefix_of(search.prefix, "prefix")
+    query = NamespaceQuery(
         owner=item_owner_of(tenant, prefix),
         prefix=prefix,
-        suffix=tuple(asked.suffix or ()),
-        depth=asked.max_depth or MAX_LABELS,
-        offset=asked.offset or 0,
-        limit=asked.limit or DEFAULT_NAMESPACES,
+        suffix=tuple(search.suffix or ()),
+        depth=search.max_depth or MAX_LABELS,
+        offset=search.offset or 0,
+        limit=search.limit or DEFAULT_NAMESPACES,
     )
-    with presence(request):
-        found = await find_namespaces(api.items, wanted)
-    return NamespaceList.of([list(each) for each in found], wanted.offset, wanted.limit)
+    with stop_on_disconnect(request):
+        namespaces = await find_namespaces(api.items, query)
+    return NamespaceList.of([list(each) for each in namespaces], query.offset, query.limit)
 
 
-def _turn(api: Api, tenant: str, wanted: ItemQuery) -> AbstractAsyncContextManager[None]:
-    """A tenant's searches that read values are made one at a time: others use the threads too."""
-    if not (wanted.query or wanted.filter):
+def _turn(api: Api, tenant: str, query: ItemQuery) -> AbstractAsyncContextManager[None]:
+    """A tenant's searches that read values run one at a time: all tenants share the threads."""
+    if not (query.query or query.filter):
         return nullcontext()
     return api.searching.turn(tenant)
 
 
-async def _make(api: Api, tenant: str, change: Change, given: Conditions) -> None:
-    """Change an item, if it is as the request says.  Raises ProxyError 409 and 412."""
+async def _change_item(api: Api, tenant: str, change: Change, conditions: Conditions) -> None:
+    """Change an item if the conditions hold.  Raises ProxyError 409 and 412."""
     owner = item_owner_of(tenant, change.namespace)
     for _ in range(ATTEMPTS):
-        fitting = await _fitting(api, owner, change, given)
-        if await api.items.change_items(owner, [fitting]):
+        bound_change = await _bind_change(api, owner, change, conditions)
+        if await api.items.change_items(owner, [bound_change]):
             return
         if change.after is not None:
             break
     raise version_conflict()
 
 
-async def _fitting(api: Api, owner: ItemOwner, change: Change, given: Conditions) -> Change:
-    """The change, to be made only to what the request's conditions were compared with."""
-    if not given.any:
+async def _bind_change(
+    api: Api, owner: ItemOwner, change: Change, conditions: Conditions
+) -> Change:
+    """The change, limited to the version that the conditions were compared with."""
+    if not conditions.has_any:
         return change
     place = Place(change.namespace, change.key)
-    there = (await api.items.items_at(owner, [place])).get(place)
-    given.check(item_object(there) if there else None)
-    version = there.version if there else 0
+    stored = (await api.items.items_at(owner, [place])).get(place)
+    conditions.check(item_object(stored) if stored else None)
+    version = stored.version if stored else 0
     return replace(change, after=version if change.after is None else change.after)
 
 
 async def _item(api: Api, tenant: str, place: Place) -> items.Item:
-    found = await api.items.items_at(item_owner_of(tenant, place.namespace), [place])
-    if place not in found:
+    items_by_place = await api.items.items_at(item_owner_of(tenant, place.namespace), [place])
+    if place not in items_by_place:
         raise item_not_found()
-    return found[place]
+    return items_by_place[place]
 
 
 def item_object(item: items.Item, score: float | None | UnsetType = UNSET) -> Item:
     return Item(
         namespace=list(item.namespace),
         key=item.key,
-        value=as_is(item.value),
+        value=raw_value(item.value),
         version=item.version,
         created_at=item.created_at,
         updated_at=item.updated_at,
@@ -244,7 +246,7 @@ def item_object(item: items.Item, score: float | None | UnsetType = UNSET) -> It
     )
 
 
-def _writable(api: Api, place: Place) -> Place:
+def _check_writable(api: Api, place: Place) -> Place:
     label = api.learned.kinds.reserved_label(place.namespace)
     if label is not None:
         raise reserved_namespace(f'The label "{label}" is reserved here: {INSTEAD}')

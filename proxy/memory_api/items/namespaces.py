@@ -1,6 +1,6 @@
-"""Listing namespaces: those that begin and end as is asked, cut to a depth, in their order.
+"""Lists namespaces with a prefix and suffix, cut to a depth, in order.
 
-There may be many: they are read page by page, from where the prefix begins, as far as is asked for.
+There may be many, so they are read page by page from the prefix on, only as far as needed.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from proxy.memory_api.items.params import MAX_LABELS, literal, matches
 from proxy.memory_api.items.search import is_shown
 
 MAX_SCANNED = 100_000
-"""Namespaces that one request looks at: the first ones of the prefix."""
+"""Namespaces that one request reads: the first ones of the prefix."""
 
 
 class NamespaceQuery(msgspec.Struct, frozen=True):
-    """What a list of namespaces asks for."""
+    """A request for namespaces."""
 
     owner: ItemOwner
     prefix: Namespace = ()
@@ -26,22 +26,22 @@ class NamespaceQuery(msgspec.Struct, frozen=True):
     limit: int = 100
 
 
-async def find_namespaces(items: Items, wanted: NamespaceQuery) -> list[Namespace]:
-    """Those from ``offset`` on; one more than ``limit`` tells that there are more.
+async def find_namespaces(items: Items, query: NamespaceQuery) -> list[Namespace]:
+    """The namespaces from ``offset`` on: ``limit``, and one more if there are more.
 
     Raises StoreError.
     """
-    found: list[Namespace] = []
-    end, looked = wanted.offset + wanted.limit + 1, 0
-    async for page in namespace_pages(items, wanted.owner, literal(wanted.prefix)):
-        fitting = (each[: wanted.depth] for each in page if _fits(each, wanted))
-        found += dict.fromkeys(each for each in fitting if each not in found[-1:])
-        looked += len(page)
-        if len(found) >= end or looked >= MAX_SCANNED:
+    namespaces: list[Namespace] = []
+    end, scanned = query.offset + query.limit + 1, 0
+    async for page in namespace_pages(items, query.owner, literal(query.prefix)):
+        matching = (each[: query.depth] for each in page if _fits(each, query))
+        namespaces += dict.fromkeys(each for each in matching if each not in namespaces[-1:])
+        scanned += len(page)
+        if len(namespaces) >= end or scanned >= MAX_SCANNED:
             break
-    return found[wanted.offset : end]
+    return namespaces[query.offset : end]
 
 
-def _fits(namespace: Namespace, wanted: NamespaceQuery) -> bool:
-    shown = is_shown(namespace, wanted.prefix)
-    return shown and matches(namespace, wanted.prefix, wanted.suffix)
+def _fits(namespace: Namespace, query: NamespaceQuery) -> bool:
+    shown = is_shown(namespace, query.prefix)
+    return shown and matches(namespace, query.prefix, query.suffix)

@@ -1,4 +1,4 @@
-"""Reading what a request about items asks: where they are, what is put, what is looked for.
+"""Parses parameters of requests for items: places, prefixes and filters.
 
 Raises ProxyError 400 with ``param`` naming what is wrong.
 """
@@ -36,7 +36,7 @@ KEY = error_text(f"must be a text {NAMES}.")
 
 
 def place_of(namespace: Sequence[str], key: str) -> Place:
-    """Where an item is: its body says it in the right form."""
+    """The place of an item, from a body that was validated."""
     labels = tuple(namespace)
     _check_person(labels, "namespace")
     return Place(labels, key)
@@ -54,7 +54,7 @@ def place_in_query(request: Request) -> Place:
 
 
 def prefix_of(labels: Sequence[str] | None, name: str) -> Namespace:
-    """Where to look; no labels is all that is nobody's in particular."""
+    """The prefix of a search; without labels, all items that belong to no person."""
     prefix = tuple(labels or ())
     if prefix[:2] == (PEOPLE, ANY_LABEL):
         prefix = prefix[:1]
@@ -63,12 +63,12 @@ def prefix_of(labels: Sequence[str] | None, name: str) -> Namespace:
 
 
 def literal(prefix: Namespace) -> Namespace:
-    """The labels before the first that is any."""
+    """The labels before the first ``*``."""
     return prefix[: prefix.index(ANY_LABEL)] if ANY_LABEL in prefix else prefix
 
 
 def matches(namespace: Namespace, prefix: Namespace, suffix: Namespace) -> bool:
-    """Whether a namespace begins and ends so."""
+    """Whether a namespace has this prefix and suffix, in which ``*`` matches any label."""
     return _begins(namespace, prefix) and _begins(namespace[::-1], suffix[::-1])
 
 
@@ -78,7 +78,7 @@ def _begins(labels: Namespace, pattern: Namespace) -> bool:
 
 
 def _check_person(namespace: Namespace, name: str) -> None:
-    """What belongs to people is kept person by person."""
+    """Raise ProxyError 400 for a namespace of people without a valid user id."""
     if namespace == (PEOPLE,):
         raise invalid(f'{name} must say whose: after "{PEOPLE}" comes the id of a user.', name)
     if namespace[:1] == (PEOPLE,) and not is_id(namespace[1]):
@@ -87,14 +87,14 @@ def _check_person(namespace: Namespace, name: str) -> None:
 
 def filter_of(raw: msgspec.Raw | None) -> dict[str, object]:
     """A filter, empty where there is none."""
-    wanted = cast(dict[str, object], decode_shallow(bytes(raw))) if raw is not None else {}
+    fields = cast(dict[str, object], decode_shallow(bytes(raw))) if raw is not None else {}
     try:
-        check_filter(list(wanted.values()))
+        check_filter(list(fields.values()))
     except ValueError as error:
         raise invalid(f"filter has an unknown operator: {error}.", "filter") from None
-    if any(name.startswith("$") for name in wanted):
+    if any(name.startswith("$") for name in fields):
         raise invalid("filter must name fields; operators come below them.", "filter")
-    return wanted
+    return fields
 
 
 def _is_name(text: str) -> bool:

@@ -1,6 +1,6 @@
-"""Searching among items: by place, or for a query the best first.
+"""Searches items: in order of place, or for a query by score.
 
-Values may be large and many: they are read page by page, on a thread.
+Values may be large and many, so they are read page by page, and parsed in a thread.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from proxy.recall.query.words import Analysis
 from proxy.recall.ranking.rank_items import question_terms_in, rank
 
 MAX_RANKED = 5000
-"""Items that are looked at for a query: the first ones of the prefix."""
+"""Items that are ranked for a query: the first ones of the prefix."""
 
 MAX_READ_BYTES = 16_000_000
-"""Bytes of their values: to read so many for words takes a good half of a second."""
+"""Bytes of values that are read for a query, which takes over half a second."""
 
 AT_ONCE = 100
 """Items that are read together."""
 
 BEHIND_REQUESTS = Place((REQUESTS,), chr(0x10FFFF))
-"""Behind all records of requests, whose keys are ASCII."""
+"""A place after all records of requests, whose keys are ASCII."""
 
 Scored = tuple[Item, float | None]
 
 
 class ItemQuery(msgspec.Struct, frozen=True):
-    """What a search asks for.  ``query`` is "" for none."""
+    """A search request.  ``query`` is "" for none."""
 
     owner: ItemOwner
     prefix: Namespace
@@ -46,73 +46,74 @@ class ItemQuery(msgspec.Struct, frozen=True):
 
 
 class ItemSearch:
-    """``threads`` are for what is read of values, which may be much."""
+    """Searches items; values are parsed in ``threads``."""
 
     def __init__(self, items: Items, threads: Threads) -> None:
         self._items, self._threads = items, threads
 
-    async def find(self, wanted: ItemQuery) -> list[Scored]:
-        """Those from ``offset`` on, with a score if there is a query; one more than ``limit`` tells
-        that there are more.  Raises StoreError.
+    async def find(self, query: ItemQuery) -> list[Scored]:
+        """The items from ``offset`` on, ``limit`` and one more if there are more; with a score if
+        there is a query.  Raises StoreError.
         """
-        return await (self._best(wanted) if wanted.query else self._first(wanted))
+        return await (self._best(query) if query.query else self._first(query))
 
-    async def _first(self, wanted: ItemQuery) -> list[Scored]:
-        found: list[Scored] = []
-        passed = 0
-        async for page in self._pages(wanted):
-            fitting = await self._threads.run(partial(_fitting, page, wanted.filter))
-            found += [(item, None) for item in fitting[max(0, wanted.offset - passed) :]]
-            passed += len(fitting)
-            if len(found) > wanted.limit:
+    async def _first(self, query: ItemQuery) -> list[Scored]:
+        matching: list[Scored] = []
+        skipped = 0
+        async for page in self._pages(query):
+            fitting = await self._threads.run(partial(_fitting, page, query.filter))
+            matching += [(item, None) for item in fitting[max(0, query.offset - skipped) :]]
+            skipped += len(fitting)
+            if len(matching) > query.limit:
                 break
-        return found[: wanted.limit + 1]
+        return matching[: query.limit + 1]
 
-    async def _best(self, wanted: ItemQuery) -> list[Scored]:
-        asked = question.read_question(wanted.query, (), time.time())
+    async def _best(self, query: ItemQuery) -> list[Scored]:
+        question_read = question.read_question(query.query, (), time.time())
         places: list[Place] = []
         read: list[Analysis] = []
-        looked = size = 0
-        async for page in self._pages(wanted):
-            fitting = await self._threads.run(partial(_fitting, page, wanted.filter))
+        scanned = size = 0
+        async for page in self._pages(query):
+            fitting = await self._threads.run(partial(_fitting, page, query.filter))
             places += [item.place for item in fitting]
-            read += await self._threads.run(partial(_read, fitting, asked))
-            looked += len(page)
+            read += await self._threads.run(partial(_read, fitting, question_read))
+            scanned += len(page)
             size += sum([len(item.value) for item in page])
-            if looked >= MAX_RANKED or size >= MAX_READ_BYTES:
+            if scanned >= MAX_RANKED or size >= MAX_READ_BYTES:
                 break
-        ranked = await self._threads.run(partial(rank, asked, read))
-        best = ranked[wanted.offset : wanted.offset + wanted.limit + 1]
-        items = await self._items.items_at(wanted.owner, [places[n] for n, _ in best])
+        ranked = await self._threads.run(partial(rank, question_read, read))
+        best = ranked[query.offset : query.offset + query.limit + 1]
+        items = await self._items.items_at(query.owner, [places[n] for n, _ in best])
         return [(items[places[n]], score) for n, score in best if places[n] in items]
 
-    async def _pages(self, wanted: ItemQuery) -> AsyncIterator[Sequence[Item]]:
-        """Items below the prefix.  There may be many records of requests: none is read in vain."""
+    async def _pages(self, query: ItemQuery) -> AsyncIterator[Sequence[Item]]:
+        """Items below the prefix, page by page.  Hidden records of requests, which may be many, are
+        skipped without reading them."""
         after: Place | None = None
         while True:
-            page = await self._items.items(wanted.owner, wanted.prefix, after, AT_ONCE)
-            yield [item for item in page.items if is_shown(item.namespace, wanted.prefix)]
+            page = await self._items.items(query.owner, query.prefix, after, AT_ONCE)
+            yield [item for item in page.items if is_shown(item.namespace, query.prefix)]
             if page.after is None:
                 return
-            after = _place_after(page.items[-1].place, wanted.prefix)
+            after = _place_after(page.items[-1].place, query.prefix)
 
 
-def _fitting(items: Sequence[Item], wanted: Mapping[str, object]) -> list[Item]:
-    """The items that a filter lets through."""
+def _fitting(items: Sequence[Item], query: Mapping[str, object]) -> list[Item]:
+    """The items that match a filter."""
     return [
         item
         for item in items
-        if not wanted or matches_filter(decode_shallow(bytes(item.value)), wanted)
+        if not query or matches_filter(decode_shallow(bytes(item.value)), query)
     ]
 
 
-def _read(items: Sequence[Item], asked: Question) -> list[Analysis]:
-    """What the items have of the words that are looked for."""
-    return [question_terms_in(asked, decode_shallow(bytes(item.value))) for item in items]
+def _read(items: Sequence[Item], question_read: Question) -> list[Analysis]:
+    """The terms of the question in each item."""
+    return [question_terms_in(question_read, decode_shallow(bytes(item.value))) for item in items]
 
 
 def is_shown(namespace: Namespace, prefix: Namespace) -> bool:
-    """Is it shown below a prefix?  Records of requests are, only where the prefix names them."""
+    """Whether a namespace is listed below a prefix: records of requests only if it names them."""
     return namespace[:1] != (REQUESTS,) or prefix[:1] == (REQUESTS,)
 
 

@@ -1,4 +1,4 @@
-"""What an operation may answer, as OpenAPI's responses.  Pure."""
+"""The responses of an operation, for OpenAPI.  Pure."""
 
 from __future__ import annotations
 
@@ -41,38 +41,34 @@ NOT_STORED = {
 
 
 def responses(operation: Operation) -> dict[str, Schema]:
-    """By status, ascending; failures are components."""
-    found = {operation.status: _success(operation)}
+    """By status, ascending; errors are references to components."""
+    by_status = {operation.status: _success_response(operation)}
     if operation.tagged:
-        found[304] = {"description": PHRASES[304], "headers": {"ETag": TAG}}
+        by_status[304] = {"description": PHRASES[304], "headers": {"ETag": TAG}}
     for status, codes in _by_status(operation).items():
-        found[status] = {"$ref": _place(codes)}
-    return {str(status): found[status] for status in sorted(found)}
+        by_status[status] = {"$ref": f"#/components/responses/{_component_name(codes)}"}
+    return {str(status): by_status[status] for status in sorted(by_status)}
 
 
 def failures(operations: Iterable[Operation]) -> dict[str, Schema]:
-    """The components that the responses refer to."""
-    found: dict[str, Schema] = {}
+    """The components that the responses refer to, by name."""
+    components: dict[str, Schema] = {}
     for operation in operations:
         for status, codes in _by_status(operation).items():
-            found[_named(codes)] = _failure(status, codes)
-    return dict(sorted(found.items()))
+            components[_component_name(codes)] = _failure_response(status, codes)
+    return dict(sorted(components.items()))
 
 
 def _by_status(operation: Operation) -> dict[int, list[str]]:
-    found: dict[int, list[str]] = {}
+    by_status: dict[int, list[str]] = {}
     for code in sorted(set(codes_of(operation))):
-        found.setdefault(CODES[code].status, []).append(code)
-    return found
+        by_status.setdefault(CODES[code].status, []).append(code)
+    return by_status
 
 
-def _named(codes: Sequence[str]) -> str:
+def _component_name(codes: Sequence[str]) -> str:
     """The name of a component: ``SessionNotFoundOrMessageNotFound``."""
     return "Or".join("".join(map(str.capitalize, code.split("_"))) for code in codes)
-
-
-def _place(codes: Sequence[str]) -> str:
-    return f"#/components/responses/{_named(codes)}"
 
 
 def codes_of(operation: Operation) -> Iterator[str]:
@@ -86,7 +82,7 @@ def _errors(operation: Operation) -> Iterator[Failure]:
         yield from EVERYWHERE
     if operation.of_a_tenant:
         yield from OF_A_TENANT
-        if not operation.founds:
+        if not operation.creates_tenant:
             yield tenant_not_found
     if operation.tagged or operation.conditional:
         yield from CONDITIONAL
@@ -97,42 +93,43 @@ def _errors(operation: Operation) -> Iterator[Failure]:
     yield from ALWAYS
 
 
-def _success(operation: Operation) -> Schema:
-    what = operation.answer
-    schema = what if isinstance(what, dict) else ref(what)
+def _success_response(operation: Operation) -> Schema:
+    answer = operation.answer
+    schema = answer if isinstance(answer, dict) else ref(answer)
     headers = {"Cache-Control": NOT_STORED}
     if operation.tagged:
         headers["ETag"] = TAG
-    made: Schema = {
+    response: Schema = {
         "description": PHRASES[operation.status],
         "headers": headers,
         "content": {operation.media: {"schema": schema}},
     }
     if operation.links:
-        made["links"] = {_name(link): _link(link) for link in operation.links}
-    return made
+        response["links"] = {_link_name(link): _link(link) for link in operation.links}
+    return response
 
 
-def _name(link: Link) -> str:
-    """Told apart by the last field that it takes from the answer: there may be several."""
+def _link_name(link: Link) -> str:
+    """The operation with the last field that it takes from the answer, since there may be several
+    links to it."""
     fields = [each.rpartition("/")[2] for each in link.parameters.values() if "body" in each]
     return link.operation + "".join(field[:1].upper() + field[1:] for field in fields[-1:])
 
 
 def _link(link: Link) -> Schema:
-    made: Schema = {"operationId": link.operation, "parameters": dict(link.parameters)}
-    return made if link.body is None else {**made, "requestBody": link.body}
+    link_object: Schema = {"operationId": link.operation, "parameters": dict(link.parameters)}
+    return link_object if link.body is None else {**link_object, "requestBody": link.body}
 
 
-def _failure(status: int, codes: list[str]) -> Schema:
+def _failure_response(status: int, codes: list[str]) -> Schema:
     """An error with one of these codes."""
-    told = {"properties": {"error": {"properties": {"code": {"enum": codes}}}}}
-    made: Schema = {
+    narrowed = {"properties": {"error": {"properties": {"code": {"enum": codes}}}}}
+    response: Schema = {
         "description": "\n".join(f"- `{code}`: {CODES[code].when}" for code in codes),
-        "content": {JSON: {"schema": {"allOf": [ref(Error), told]}}},
+        "content": {JSON: {"schema": {"allOf": [ref(Error), narrowed]}}},
     }
     if status == 401:
-        made["headers"] = {"WWW-Authenticate": CHALLENGE}
+        response["headers"] = {"WWW-Authenticate": CHALLENGE}
     if status == 503:
-        made["headers"] = {"Retry-After": RETRY_AFTER}
-    return made
+        response["headers"] = {"Retry-After": RETRY_AFTER}
+    return response

@@ -68,30 +68,32 @@ _INSTEAD_OF_CONTENT: dict[str, Schema] = {
 }
 
 
-def _having(name: str, what: Schema, **others: Schema) -> Schema:
-    return {"properties": {name: what, **others}, "required": [name]}
+def _requires(name: str, schema: Schema, **others: Schema) -> Schema:
+    return {"properties": {name: schema, **others}, "required": [name]}
 
 
-NARROWER: dict[str, Schema] = {
+SCHEMA_CONSTRAINTS: dict[str, Schema] = {
     "SessionChange": {"minProperties": 1},
     "ContentPart": {
         "anyOf": [
             {"properties": {"type": {"not": {"const": "text"}}}},
-            _having("text", {"type": "string"}),
+            _requires("text", {"type": "string"}),
         ]
     },
-    "ToolCall": {"anyOf": [_having("function", _FUNCTION), _having("type", {"const": "custom"})]},
+    "ToolCall": {
+        "anyOf": [_requires("function", _FUNCTION), _requires("type", {"const": "custom"})]
+    },
     "WrittenMessage": {
         "anyOf": [
-            _having("content", {"type": ["string", "array"]}),
+            _requires("content", {"type": ["string", "array"]}),
             *(
-                _having(name, what, role={"const": "assistant"})
+                _requires(name, what, role={"const": "assistant"})
                 for name, what in _INSTEAD_OF_CONTENT.items()
             ),
         ]
     },
 }
-"""What the types of objects cannot say of them."""
+"""Constraints that the types cannot express, by schema."""
 
 SCHEMES = {
     "bearer": {"type": "http", "scheme": "bearer", "description": "The key that the chat uses."},
@@ -100,29 +102,29 @@ SCHEMES = {
 }
 
 
-class Offer(msgspec.Struct, frozen=True):
-    """What of the configuration the document says.
+class DocumentOptions(msgspec.Struct, frozen=True):
+    """What the document says about the configuration.
 
-    ``keyless``: callers on the same machine need no key.  ``profiles`` are the configuration's.
+    ``keyless``: callers on the same machine need no key.  ``profiles``: the configured ones.
     """
 
     keyless: bool = True
     profiles: tuple[str, ...] = ()
 
 
-def offer_of(settings: Settings) -> Offer:
+def document_options(settings: Settings) -> DocumentOptions:
     """In the mode "clients" everybody needs a key."""
-    return Offer(settings.tenancy.mode != "clients", tuple(settings.profiles))
+    return DocumentOptions(settings.tenancy.mode != "clients", tuple(settings.profiles))
 
 
-def document(offer: Offer, operations: Sequence[Operation]) -> Document:
+def document(options: DocumentOptions, operations: Sequence[Operation]) -> Document:
     """The whole document, as JSON values."""
     schemas = _schemas(operations)
-    _name_profiles(schemas, offer.profiles)
+    _list_profiles(schemas, options.profiles)
     paths: dict[str, Schema] = {}
     for operation in operations:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(
-            operation, offer
+            operation, options
         )
     return {
         "openapi": "3.1.0",
@@ -134,7 +136,7 @@ def document(offer: Offer, operations: Sequence[Operation]) -> Document:
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/", "description": "The proxy that serves this document."}],
-        "security": [*({name: []} for name in SCHEMES), *([{}] if offer.keyless else [])],
+        "security": [*({name: []} for name in SCHEMES), *([{}] if options.keyless else [])],
         "tags": [{"name": name, "description": text} for name, text in TAGS.items()],
         "paths": paths,
         "components": {
@@ -146,7 +148,7 @@ def document(offer: Offer, operations: Sequence[Operation]) -> Document:
 
 
 def parameters_of(operation: Operation) -> Iterator[Parameter]:
-    """All of them: its own, and those that every operation like it has."""
+    """All parameters: its own, and those that all operations of its sort have."""
     yield from operation.parameters
     if operation.of_a_tenant:
         yield TENANT
@@ -157,35 +159,35 @@ def parameters_of(operation: Operation) -> Iterator[Parameter]:
         yield IDEMPOTENCY_KEY
 
 
-def _operation(operation: Operation, offer: Offer) -> Schema:
-    made: Schema = {
+def _operation(operation: Operation, options: DocumentOptions) -> Schema:
+    described: Schema = {
         "operationId": operation.id,
         "tags": [operation.tag],
         "summary": operation.summary,
     }
     if operation.description:
-        made["description"] = operation.description
-    parameters = [_parameter(each) for each in _shared_parameters(operation, offer)]
+        described["description"] = operation.description
+    parameters = [_parameter(each) for each in _shared_parameters(operation, options)]
     if parameters:
-        made["parameters"] = parameters
+        described["parameters"] = parameters
     if operation.body is not None:
-        made["requestBody"] = _body(operation.body)
+        described["requestBody"] = _body(operation.body)
     if operation.open:
-        made["security"] = []
-    return {**made, "responses": responses(operation)}
+        described["security"] = []
+    return {**described, "responses": responses(operation)}
 
 
-def _shared_parameters(operation: Operation, offer: Offer) -> Iterator[Parameter]:
-    """Its parameters; a profile is one that there is."""
+def _shared_parameters(operation: Operation, options: DocumentOptions) -> Iterator[Parameter]:
+    """Its parameters; values of ``profile`` are the configured ones."""
     for parameter in parameters_of(operation):
         if parameter.name != "profile":
             yield parameter
-        elif offer.profiles:
-            yield replace(parameter, schema={"enum": list(offer.profiles)})
+        elif options.profiles:
+            yield replace(parameter, schema={"enum": list(options.profiles)})
 
 
 def _parameter(parameter: Parameter) -> Schema:
-    made: Schema = {
+    described: Schema = {
         "name": parameter.name,
         "in": parameter.place,
         "description": parameter.description,
@@ -193,44 +195,44 @@ def _parameter(parameter: Parameter) -> Schema:
         "schema": parameter.schema,
     }
     if parameter.example is not None:
-        made["example"] = parameter.example
-    return made
+        described["example"] = parameter.example
+    return described
 
 
 def _body(body: Body) -> Schema:
     content: dict[str, Schema] = {}
-    for kind, what in body.kinds.items():
-        media: Schema = {"schema": _schema(what)}
+    for kind, kind_schema in body.kinds.items():
+        media: Schema = {"schema": _schema(kind_schema)}
         if kind == JSON and body.examples:
             media["examples"] = {name: {"value": value} for name, value in body.examples.items()}
         content[kind] = media
     return {"required": body.required, "content": content}
 
 
-def _schema(what: type | tuple[type, ...] | Schema) -> Schema:
-    if isinstance(what, dict):
-        return what
-    if isinstance(what, tuple):
-        return {"oneOf": [_schema(each) for each in what]}
-    return ref(what)
+def _schema(kind: type | tuple[type, ...] | Schema) -> Schema:
+    if isinstance(kind, dict):
+        return kind
+    if isinstance(kind, tuple):
+        return {"oneOf": [_schema(each) for each in kind]}
+    return ref(kind)
 
 
 def _schemas(operations: Sequence[Operation]) -> dict[str, Schema]:
-    """The objects that the operations take and answer, by name."""
+    """The schemas of all request and response objects, by name."""
     types: list[Any] = [Error, PatchOperation]
     for operation in operations:
         kinds = operation.body.kinds.values() if operation.body else ()
-        for what in (*kinds, operation.answer):
-            types += what if isinstance(what, tuple) else [what] if isinstance(what, type) else []
+        for kind in (*kinds, operation.answer):
+            types += kind if isinstance(kind, tuple) else [kind] if isinstance(kind, type) else []
     _, schemas = msgspec.json.schema_components(types, ref_template=REF)
-    for name, more in NARROWER.items():
+    for name, more in SCHEMA_CONSTRAINTS.items():
         if name in schemas:
             schemas[name] |= more
     return dict(sorted(schemas.items()))
 
 
-def _name_profiles(schemas: dict[str, Schema], profiles: Sequence[str]) -> None:
-    """Only names that are known are taken: say which."""
-    wanted = schemas.get("ContextRequest", {}).get("properties", {}).get("profile")
-    if wanted is not None:
-        wanted["anyOf"] = [{"enum": ["", *profiles]}, {"type": "null"}]
+def _list_profiles(schemas: dict[str, Schema], profiles: Sequence[str]) -> None:
+    """List the accepted names of profiles in the schema."""
+    profile_schema = schemas.get("ContextRequest", {}).get("properties", {}).get("profile")
+    if profile_schema is not None:
+        profile_schema["anyOf"] = [{"enum": ["", *profiles]}, {"type": "null"}]

@@ -1,4 +1,4 @@
-"""What the document says of one operation, as values; ``document`` makes OpenAPI of them."""
+"""The description of an operation as values, from which ``document`` makes OpenAPI."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ REF = "#/components/schemas/{name}"
 
 
 def ref(kind: type) -> Schema:
-    """The schema of a Struct, which is a component of the document."""
+    """A reference to the schema of a Struct in the document's components."""
     return {"$ref": REF.format(name=kind.__name__)}
 
 
 class Parameter(msgspec.Struct, frozen=True):
-    """``example`` is one that works where the other examples were followed.
+    """``example`` works together with the examples of the other operations.
 
-    ``read`` gives the argument of a handler, ``errors`` come with it.
+    ``read`` returns the argument for the handler; ``errors`` are those that the parameter adds.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Parameter(msgspec.Struct, frozen=True):
 
 
 class Body(msgspec.Struct, frozen=True):
-    """``kinds``: by media type a Struct, several of which one is meant, or a schema."""
+    """``kinds``: by media type a Struct, alternatives, or a schema."""
 
     kinds: Mapping[str, type | tuple[type, ...] | Schema]
     required: bool = True
@@ -51,7 +51,7 @@ class Body(msgspec.Struct, frozen=True):
 
 
 class Link(msgspec.Struct, frozen=True):
-    """From an answer on to an operation; ``parameters`` are runtime expressions."""
+    """A link from an answer to an operation; ``parameters`` are OpenAPI's runtime expressions."""
 
     operation: str
     parameters: Mapping[str, str]
@@ -62,10 +62,10 @@ class Link(msgspec.Struct, frozen=True):
 class Operation:
     """``errors`` are those beyond what every operation like it has.
 
-    ``conditional``: a change that If-Match can bind to what was read.  ``idempotent``: takes an
-    Idempotency-Key.  ``open``: needs no key.  ``admin``: the administrator's alone.
-    ``founds``: may be the first that there is of a tenant.  ``anybody``: the administrator need not
-    say whose memory is meant.  ``run`` is the handler, ``readers`` give its arguments.
+    ``conditional``: a change that supports If-Match.  ``idempotent``: supports Idempotency-Key.
+    ``open``: needs no key.  ``admin``: only for the administrator.  ``creates_tenant``: the tenant
+    need not exist before.  ``tenant_optional``: the administrator need not name a tenant.  ``run``
+    is the handler, ``readers`` return its arguments.
     """
 
     method: Method
@@ -84,8 +84,8 @@ class Operation:
     idempotent: bool = False
     open: bool = False
     admin: bool = False
-    founds: bool = False
-    anybody: bool = False
+    creates_tenant: bool = False
+    tenant_optional: bool = False
     links: tuple[Link, ...] = ()
     run: Callable[..., Awaitable[object]] = field(kw_only=True)
     readers: tuple[Reader, ...] = ()
@@ -96,10 +96,10 @@ class Operation:
 
     @property
     def of_a_tenant(self) -> bool:
-        """Is it about the memory of one tenant, which the administrator names?"""
+        """Whether it concerns one tenant, which the administrator names."""
         return not self.open and not self.admin
 
     @property
     def tagged(self) -> bool:
-        """Has the answer an entity tag?"""
+        """Whether the answer has an entity tag."""
         return self.reads and self.media == JSON

@@ -1,4 +1,4 @@
-"""Who asks, and whose memory there is: for pages and programs that have to offer a choice."""
+"""The caller, and the list of tenants."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TAG = "Overview"
 ALL_PROFILES = "*"
 
 
-@operation("GET", "/memory/v1/whoami", TAG, anybody=True)
+@operation("GET", "/memory/v1/whoami", TAG, tenant_optional=True)
 async def who_am_i(api: Api, tenant: Tenant, admin: IsAdmin, client: CallingClient) -> WhoAmI:
     """See who you are.
 

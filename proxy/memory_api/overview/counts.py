@@ -1,4 +1,4 @@
-"""Counting what there is of a session or of a person, without reading what it says."""
+"""Counts the data of a session or a person, without reading texts."""
 
 from __future__ import annotations
 
@@ -18,23 +18,26 @@ from proxy.recall.index import Index
 PAGE = 500
 
 
-class Counted(Store, Items, Index, Protocol):
-    """A store, as far as counting and erasing need it."""
+class MemoryStore(Store, Items, Index, Protocol):
+    """The store, as counting and erasing use it."""
 
 
-async def session_counts(store: Counted, key: SessionKey, indexed: Collection[int]) -> Counts:
-    """The counts of a session's history; zeros where there is no session.  Raises StoreError.
+async def session_counts(store: MemoryStore, key: SessionKey, indexed: Collection[int]) -> Counts:
+    """The counts of a session's history; zeros if there is no session.  Raises StoreError.
 
-    ``indexed`` are the seqs that recall's index leads to; some of these messages may be gone.
+    ``indexed``: the seqs in recall's index, of which some messages may be removed.
     """
     session = await store.session(key)
     if session is None:
         return Counts()
-    counts, leads = Counts(sessions=1, summaries=len(await store.summaries(key))), set(indexed)
+    counts, indexed_seqs = (
+        Counts(sessions=1, summaries=len(await store.summaries(key))),
+        set(indexed),
+    )
     async for placed in all_exchanges(store, key, session.end):
         counts.exchanges += 1
         counts.messages += len(placed.messages)
-        counts.index_passages += sum(seq in leads for seq in _seqs(placed))
+        counts.index_passages += sum(seq in indexed_seqs for seq in _seqs(placed))
     return counts
 
 
@@ -45,14 +48,14 @@ def _seqs(placed: PlacedExchange) -> Iterator[int]:
 
 
 async def item_counts(items: Items, owner: ItemOwner, kinds: Kinds) -> Counts:
-    """The counts of all that is kept of a person beside history.  Raises StoreError."""
+    """The counts of a person's items.  Raises StoreError."""
     counts, labels = Counts(), kinds.labels
-    named = {kind.name: kind.memory for kind in kinds.personal}
+    memory_names = {kind.name: kind.memory for kind in kinds.personal}
     async for item in all_items(items, owner, (), PAGE):
         namespace = item.namespace
         label = namespace[2] if namespace[:1] == (PEOPLE,) and len(namespace) > 2 else ""
-        if label in named:
-            counts.memories[named[label]] += 1
+        if label in memory_names:
+            counts.memories[memory_names[label]] += 1
         elif label == FEEDBACK:
             counts.feedback += 1
         elif label not in labels:

@@ -1,4 +1,4 @@
-"""What memory has done, in figures: what counts of an exchange, summed over time.  Pure."""
+"""Figures of exchanges, summed by bucket of time.  Pure."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ DAY = 86_400
 
 
 class Sample(NamedTuple):
-    """What counts of an exchange; ``at`` in Unix seconds, and ``began``, when its session was made.
+    """The figures of one exchange.  ``at`` and ``session_began`` in Unix seconds.
 
-    An import is no ``chat``: only its messages count.  ``latency`` is what memory took before the
-    upstream was called, in milliseconds, None where it was not measured.
+    Of an import, which is no chat, only the messages are counted.  ``latency``: milliseconds that
+    memory took before the upstream was called, None if not measured.
     """
 
     id: str
     at: float
     session: str
-    began: float
+    session_began: float
     messages: int
-    chat: bool
-    used: TokenUsage
+    is_chat: bool
+    usage: TokenUsage
     injected: int
     recalled: int
     evicted: int
@@ -36,26 +36,26 @@ class Sample(NamedTuple):
 
 
 def sample_of(session: Session, placed: PlacedExchange) -> Sample:
-    exchange, did = placed.exchange, placed.exchange.memory
-    shown = readable_trace(did)
+    exchange, injection = placed.exchange, placed.exchange.memory
+    trace = readable_trace(injection)
     return Sample(
         id=exchange.id,
         at=exchange.created_at,
         session=session.id,
-        began=session.created_at,
+        session_began=session.created_at,
         messages=len(placed.messages),
-        chat=did.reason != "import",
-        used=read_usage(exchange.usage),
-        injected=did.tokens,
-        recalled=shown.known + shown.recall if shown else 0,
-        evicted=did.evicted_tokens,
-        latency=did.duration_ms or None,
+        is_chat=injection.reason != "import",
+        usage=read_usage(exchange.usage),
+        injected=injection.tokens,
+        recalled=trace.known + trace.recall if trace else 0,
+        evicted=injection.evicted_tokens,
+        latency=injection.duration_ms or None,
     )
 
 
 def distinct(samples: Iterable[Sample]) -> list[Sample]:
     """The samples without duplicates by exchange: that of the oldest session, not of its forks."""
-    newest_first = sorted(samples, key=lambda each: each.began, reverse=True)
+    newest_first = sorted(samples, key=lambda each: each.session_began, reverse=True)
     return list({each.id: each for each in newest_first}.values())
 
 
@@ -98,12 +98,12 @@ class Figures(msgspec.Struct):
     def add(self, sample: Sample) -> None:
         self.sessions.add(sample.session)
         self.messages += sample.messages
-        self.exchanges += sample.chat
-        self.with_usage += sample.chat and sample.used.prompt > 0
-        self.prompt += sample.used.prompt
-        self.completion += sample.used.completion
-        self.cached += sample.used.cached
-        self.cache_written += sample.used.written
+        self.exchanges += sample.is_chat
+        self.with_usage += sample.is_chat and sample.usage.prompt > 0
+        self.prompt += sample.usage.prompt
+        self.completion += sample.usage.completion
+        self.cached += sample.usage.cached
+        self.cache_written += sample.usage.written
         self.injected += sample.injected
         self.recalled += sample.recalled
         self.evicted += sample.evicted

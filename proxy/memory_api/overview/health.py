@@ -1,7 +1,7 @@
-"""Is the process up, can it do its work, and what has it done: for probes and Prometheus.
+"""Liveness, readiness and metrics, for probes and Prometheus.
 
-Open to everyone, so nothing here says more than which part fails: no address with credentials, no
-text of an exception, and the store's place to nobody but this machine.
+These routes need no key, so they only say which part fails: no address with credentials, no text of
+an exception, and the store's name only to callers on this machine.
 """
 
 from __future__ import annotations
@@ -29,69 +29,69 @@ logger = logging.getLogger(__name__)
 
 Part = Mapping[str, object]
 
-CONCERNS_EVERY = 30.0
-"""Seconds between two questions to a store about how it is set up."""
+CONCERNS_SECONDS = 30.0
+"""Seconds for which the store's warnings are cached."""
 
 TOO_SLOW = "did not answer in time"
 FAILED = "cannot be used"
 
 
 class Depth(NamedTuple):
-    """What a spool holds; entries."""
+    """Numbers of entries in the spool."""
 
     waiting: int
     quarantined: int
 
 
-class SpoolLook(NamedTuple):
-    """What a spool holds, if it can be read, and what is wrong with it.
+class SpoolStatus(NamedTuple):
+    """The numbers of entries in the spool, None if it cannot be read, and what is wrong with it.
 
-    ``elsewhere``: entries that wait for other stores, by these' names.
+    ``elsewhere``: the number of entries for each other store.
     """
 
     depth: Depth | None
     elsewhere: Mapping[str, int]
     problem: str | None
 
-    def told(self, *, named: bool) -> Part:
+    def fields(self, *, with_names: bool) -> Part:
         part: dict[str, object] = dict(self.depth._asdict()) if self.depth else {}
         if self.elsewhere:
             part["waiting_elsewhere"] = sum(self.elsewhere.values())
-            if named:
+            if with_names:
                 part["elsewhere"] = self.elsewhere
         return part
 
 
 class Concerns:
-    """What a store says of how it is set up: asked now and then, however often one is probed."""
+    """The store's warnings about its configuration, cached so that probes do not query it."""
 
     def __init__(self, ask: Callable[[], Awaitable[Sequence[str]]]) -> None:
         self._ask = ask
-        self._asked_at = -CONCERNS_EVERY
-        self._asking: asyncio.Task[None] | None = None
+        self._refreshed_at = -CONCERNS_SECONDS
+        self._refreshing: asyncio.Task[None] | None = None
         self._known: tuple[str, ...] = ()
 
     async def known(self, seconds: float) -> tuple[str, ...]:
-        """The latest answer; a new one is waited for briefly."""
-        if time.monotonic() - self._asked_at >= CONCERNS_EVERY:
-            self._asked_at = time.monotonic()
-            self._asking = asyncio.create_task(self._find_out(), name="concerns")
-        if self._asking is not None and not self._asking.done():
-            await asyncio.wait({self._asking}, timeout=seconds)
+        """The warnings; waits for new ones for up to ``seconds``."""
+        if time.monotonic() - self._refreshed_at >= CONCERNS_SECONDS:
+            self._refreshed_at = time.monotonic()
+            self._refreshing = asyncio.create_task(self._refresh(), name="concerns")
+        if self._refreshing is not None and not self._refreshing.done():
+            await asyncio.wait({self._refreshing}, timeout=seconds)
         return self._known
 
-    async def _find_out(self) -> None:
+    async def _refresh(self) -> None:
         try:
-            found = tuple(await self._ask())
+            concerns = tuple(await self._ask())
         except StoreError:
             return  # readiness says it
         except Exception:  # the boundary to a back end: a probe has to be answered
             logger.exception("the store cannot say how it is set up")
             return
-        for concern in found:
+        for concern in concerns:
             if concern not in self._known:
                 logger.warning("the store: %s", concern)
-        self._known = found
+        self._known = concerns
 
 
 class Health:
@@ -100,7 +100,7 @@ class Health:
     def __init__(self, api: Api) -> None:
         self._api = api
         self._timeout = api.settings.store.timeout
-        self._look: asyncio.Task[SpoolLook] | None = None
+        self._spool_reading: asyncio.Task[SpoolStatus] | None = None
         self._concerns = Concerns(api.store.concerns)
         self._threads = Threads("probe")
 
@@ -109,9 +109,9 @@ class Health:
         return reply({"status": "ok"})
 
     async def readyz(self, request: Request) -> Response:
-        """200 if all parts work, else 503; each part is asked at once and waited for briefly."""
-        named = is_local(request)
-        store, spool = await asyncio.gather(self._store(named), self._spool(named))
+        """200 if all parts work, else 503; the parts are checked concurrently, with a timeout."""
+        local = is_local(request)
+        store, spool = await asyncio.gather(self._store(local), self._spool(local))
         ready = bool(store["ok"] and spool["ok"])
         body = {
             "status": "ok" if ready else "unavailable",
@@ -124,20 +124,22 @@ class Health:
 
     async def metrics(self, request: Request) -> Response:
         """Prometheus' text format."""
-        look, problem = await asyncio.gather(self._looked(), self._problem(self._api.store.ping()))
+        status, problem = await asyncio.gather(
+            self._spool_status(), self._problem(self._api.store.ping())
+        )
         telemetry = self._api.telemetry
         telemetry.set_store_up(problem is None)
         telemetry.set_tasks(len(asyncio.all_tasks()))
-        if look.depth is not None:
-            telemetry.set_spool_depth(look.depth.waiting)
+        if status.depth is not None:
+            telemetry.set_spool_depth(status.depth.waiting)
         text = await self._threads.run(telemetry.render)
         return Response(text, headers={"content-type": CONTENT_TYPE})
 
-    async def _store(self, named: bool) -> Part:
-        name = {"name": self._api.store.name} if named else {}
+    async def _store(self, with_name: bool) -> Part:
+        name = {"name": self._api.store.name} if with_name else {}
         problem = await self._problem(self._api.store.ping())
         if problem:
-            return _broken(problem, **name)
+            return _failed_part(problem, **name)
         part: dict[str, object] = {"ok": True, **name}
         if warnings := await self._concerns.known(self._timeout):
             part["warnings"] = warnings
@@ -158,47 +160,47 @@ class Health:
             return f"the store {FAILED}"
         return None
 
-    async def _spool(self, named: bool) -> Part:
-        look = await self._looked()
-        held = look.told(named=named)
-        if look.problem:
-            return _broken(look.problem, **held)
+    async def _spool(self, with_names: bool) -> Part:
+        status = await self._spool_status()
+        fields = status.fields(with_names=with_names)
+        if status.problem:
+            return _failed_part(status.problem, **fields)
         if self._api.is_losing():
-            return _broken("exchanges were lost within the last minute", **held)
-        return {"ok": True, **held}
+            return _failed_part("exchanges were lost within the last minute", **fields)
+        return {"ok": True, **fields}
 
-    async def _looked(self) -> SpoolLook:
+    async def _spool_status(self) -> SpoolStatus:
         try:
             async with TimeLimit(self._timeout):
-                return await asyncio.shield(self._looking())
+                return await asyncio.shield(self._spool_task())
         except TimeoutError:
-            return SpoolLook(None, {}, f"the spool {TOO_SLOW}")
+            return SpoolStatus(None, {}, f"the spool {TOO_SLOW}")
 
-    def _looking(self) -> asyncio.Task[SpoolLook]:
-        """One look at a time: a spool that hangs must not take a thread for every probe."""
-        if self._look is None or self._look.done():
-            look = self._threads.run(partial(_look_into, self._api.spool))
-            self._look = asyncio.create_task(look, name="spool check")
-        return self._look
+    def _spool_task(self) -> asyncio.Task[SpoolStatus]:
+        """The running read of the spool: one at a time, since one that hangs occupies a thread."""
+        if self._spool_reading is None or self._spool_reading.done():
+            reading = self._threads.run(partial(_read_spool, self._api.spool))
+            self._spool_reading = asyncio.create_task(reading, name="spool check")
+        return self._spool_reading
 
 
-def _look_into(spool: Spool) -> SpoolLook:
-    """One that cannot be written, or has no room, can still say what waits."""
+def _read_spool(spool: Spool) -> SpoolStatus:
+    """A spool that cannot be written, or is full, can still be read."""
     depth, elsewhere = None, dict[str, int]()
     try:
         depth, elsewhere = Depth(*spool.depth()), spool.waiting_for_others()
         spool.check()
     except SpoolFull as full:
-        return SpoolLook(depth, elsewhere, str(full))
+        return SpoolStatus(depth, elsewhere, str(full))
     except SpoolError:
-        return SpoolLook(depth, elsewhere, f"the spool {FAILED}")
-    return SpoolLook(depth, elsewhere, None)
+        return SpoolStatus(depth, elsewhere, f"the spool {FAILED}")
+    return SpoolStatus(depth, elsewhere, None)
 
 
 def _tokens(counters: Mapping[str, str]) -> Part:
-    """``counter`` is that of most models; an encoding that another's table counts is estimated."""
+    """``counter``: the table of most models; an encoding with another's table is estimated."""
     return {"ok": True, "counter": counters["others"], "encodings": counters}
 
 
-def _broken(problem: str, **more: object) -> Part:
+def _failed_part(problem: str, **more: object) -> Part:
     return {"ok": False, **more, "error": problem}

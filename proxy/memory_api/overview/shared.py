@@ -1,4 +1,4 @@
-"""One answer for all who ask the same at the same time, where making it takes long."""
+"""Shares a slow computation among concurrent requests for the same."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ T = TypeVar("T")
 
 
 class SharedAnswer(NamedTuple, Generic[T]):
-    """An answer, or why the store gave none, and when its making ``began``: whatever there was
-    then is in it."""
+    """An answer, or the store's failure, and when its computation ``began`` (monotonic seconds)."""
 
     question: Hashable
     began: float
@@ -22,8 +21,8 @@ class SharedAnswer(NamedTuple, Generic[T]):
 
 
 class Shared(Generic[T]):
-    """Makes answers one at a time.  A caller who had to wait gets the last one, and no new one is
-    made, if it is to the same question and its making began after the caller came."""
+    """Computes answers one at a time.  A caller who had to wait shares the last answer if it is to
+    the same question and its computation began after the caller arrived."""
 
     def __init__(self) -> None:
         self._turn = asyncio.Lock()
@@ -32,18 +31,18 @@ class Shared(Generic[T]):
     async def answer(self, question: Hashable, make: Callable[[], Awaitable[T]]) -> T:
         """Raises what ``make`` does: a StoreError for all who share the answer, anything else for
         the caller alone whose ``make`` it was."""
-        came = time.monotonic()
+        arrived = time.monotonic()
         async with self._turn:
             last = self._last
-            if last is None or last.question != question or last.began < came:
+            if last is None or last.question != question or last.began < arrived:
                 began = time.monotonic()
-                last = self._last = SharedAnswer(question, began, await _tried(make))
+                last = self._last = SharedAnswer(question, began, await _answer_or_failure(make))
             if isinstance(last.answer, StoreError):
                 raise last.answer
             return last.answer
 
 
-async def _tried(make: Callable[[], Awaitable[T]]) -> T | StoreError:
+async def _answer_or_failure(make: Callable[[], Awaitable[T]]) -> T | StoreError:
     try:
         return await make()
     except StoreError as failure:

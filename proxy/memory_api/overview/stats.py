@@ -1,4 +1,4 @@
-"""What memory has done over time, from the newest sessions: for charts."""
+"""Figures of exchanges over time, from the newest sessions, for charts."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ MAX_DAYS = {"day": 400, "hour": 31}
 DEFAULT_DAYS = 30
 
 MAX_EXCHANGES = 5000
-"""Exchanges that are looked at, and sessions."""
+"""The most exchanges that are read, and sessions."""
 
 PAGE = 100
 AT_ONCE = 16
-"""Sessions that are read at the same time."""
+"""Sessions that are read concurrently."""
 
 _NUMBER = re.compile(r"[0-9]{1,6}")
 
@@ -56,11 +56,11 @@ def _bucket(call: Call) -> str:
 
 
 def _days(call: Call) -> int:
-    text, most = call.request.query_params.get("days"), MAX_DAYS[_bucket(call)]
+    text, max_days = call.request.query_params.get("days"), MAX_DAYS[_bucket(call)]
     if text is None:
         return DEFAULT_DAYS
-    if not _NUMBER.fullmatch(text) or not 1 <= int(text) <= most:
-        raise invalid(f"days must be a whole number from 1 to {most}.", "days")
+    if not _NUMBER.fullmatch(text) or not 1 <= int(text) <= max_days:
+        raise invalid(f"days must be a whole number from 1 to {max_days}.", "days")
     return int(text)
 
 
@@ -91,86 +91,86 @@ async def get_stats(api: Api, tenant: Tenant, days: Days, bucket: Step, user: Of
     """
     shared = api.statistics.setdefault(tenant, Shared())
     return await shared.answer(
-        (days, bucket, user), lambda: _counted(api.store, tenant, days, bucket, user)
+        (days, bucket, user), lambda: _compute_stats(api.store, tenant, days, bucket, user)
     )
 
 
-async def _counted(
+async def _compute_stats(
     store: Archive, tenant: str, days: int, bucket: Literal["day", "hour"], user: str | None
 ) -> Stats:
     span = span_of(days, STEPS[bucket], time.time())
-    walk = Walk(store, tenant, user, span.since)
-    samples = [sample async for sample in walk.samples()]
-    counted = [each for each in samples if each.at > walk.counted_since]
+    scan = SampleScan(store, tenant, user, span.since)
+    samples = [sample async for sample in scan.samples()]
+    counted = [each for each in samples if each.at > scan.counted_since]
     total, series = await asyncio.to_thread(lambda: sum_by_bucket(distinct(counted), span))
     return Stats(
         since=span.since,
         until=span.until,
         bucket=bucket,
-        complete=walk.complete,
-        counted_since=None if walk.complete else walk.counted_since,
+        complete=scan.complete,
+        counted_since=None if scan.complete else scan.counted_since,
         totals=shapes.Figures(**_figures(total)),
         series=[Bucket(at=at, **_figures(each)) for at, each in series],
     )
 
 
-class Walk:
-    """Through the exchanges of the newest sessions, back to ``since``; ``complete`` when all of
-    them were looked at, else all after ``counted_since`` (Unix seconds)."""
+class SampleScan:
+    """Reads the exchanges of the newest sessions back to ``since``.  ``complete``: all were read,
+    else those after ``counted_since`` (Unix seconds)."""
 
     def __init__(self, store: Archive, tenant: str, user: str | None, since: float) -> None:
         self._store, self._tenant, self._user, self._since = store, tenant, user, since
-        self._left = MAX_EXCHANGES
+        self._remaining = MAX_EXCHANGES
         self.complete = True
         self.counted_since = -math.inf
 
     async def samples(self) -> AsyncIterator[Sample]:
         """Raises StoreError."""
         after: str | None = None
-        sessions = MAX_EXCHANGES
-        while sessions > 0:
+        sessions_left = MAX_EXCHANGES
+        while sessions_left > 0:
             page = await self._store.sessions(self._tenant, self._user, after, AT_ONCE)
             recent = [x for x in page.items if x.last_active_at >= self._since]
-            for found in await asyncio.gather(*map(self._of, recent)):
-                for sample in found[: self._left]:
+            for session_samples in await asyncio.gather(*map(self._session_samples, recent)):
+                for sample in session_samples[: self._remaining]:
                     yield sample
-                self._leave_out(sample.at for sample in found[self._left :])
-                self._left = max(0, self._left - len(found))
-            after, sessions = page.after, sessions - len(page.items)
+                self._mark_incomplete(sample.at for sample in session_samples[self._remaining :])
+                self._remaining = max(0, self._remaining - len(session_samples))
+            after, sessions_left = page.after, sessions_left - len(page.items)
             if after is None or len(recent) < len(page.items):
                 return
-            if not self._left:
+            if not self._remaining:
                 break
         newest = await newest_session(self._store, self._tenant, self._user, after)
         if newest is not None and newest.last_active_at >= self._since:
-            self._leave_out((newest.last_active_at,))
+            self._mark_incomplete((newest.last_active_at,))
 
-    def _leave_out(self, times: Iterable[float]) -> None:
-        """What there is of these times is not counted."""
+    def _mark_incomplete(self, times: Iterable[float]) -> None:
+        """Note that exchanges of these times are not counted."""
         for at in times:
             self.complete = False
             self.counted_since = max(self.counted_since, at)
 
-    async def _of(self, session: Session) -> list[Sample]:
-        """A session's, newest first; one more than may be looked at tells that there are more.
+    async def _session_samples(self, session: Session) -> list[Sample]:
+        """A session's samples, newest first; one more than the limit if there are more.
 
-        Exchanges are ordered by place, not by time: a page of nothing but old ones ends it.
+        Exchanges are ordered by position, not by time: reading ends with a page of old ones.
         """
         key = SessionKey(self._tenant, session.id)
-        found: list[Sample] = []
+        samples: list[Sample] = []
         before: int | None = None
-        while len(found) <= self._left:
+        while len(samples) <= self._remaining:
             page = await self._store.exchanges(key, before, PAGE)
             recent = [
                 sample_of(session, placed)
                 for placed in page.items
                 if placed.exchange.created_at >= self._since
             ]
-            found += recent
+            samples += recent
             if page.after is None or not recent:
                 break
             before = int(page.after)
-        return found[: self._left + 1]
+        return samples[: self._remaining + 1]
 
 
 def _figures(figures: Figures) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Which tenants there are: a name with a typo must not look like somebody who has nothing."""
+"""Which tenants exist: a misspelt name must not look like a tenant without memory."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ from proxy.memory.usage import KEPT_DAYS, Meter
 from proxy.recall.index import newest_session
 from proxy.settings import Settings
 
-KEPT = 1024
-"""Names that are remembered as those of tenants."""
+MAX_REMEMBERED = 1024
+"""Existing tenants that are remembered."""
 
 
-class Holdings(Archive, Items, Protocol):
-    """What a tenant's memory is looked for in."""
+class TenantStore(Archive, Items, Protocol):
+    """The store, as far as it is searched for a tenant."""
 
 
 class KnownTenants:
-    """Tells tenants from names of nobody.
+    """Whether a tenant exists.
 
-    What was known once is not looked up again, and stays known for as long as the process lives:
-    whoever has just been erased is no typo.
+    A tenant that existed once is remembered while the process lives: one that has just been erased
+    is no typo.
     """
 
-    def __init__(self, settings: Settings, store: Holdings, meter: Meter, spool: Spool) -> None:
+    def __init__(self, settings: Settings, store: TenantStore, meter: Meter, spool: Spool) -> None:
         self._settings, self._store, self._meter, self._spool = settings, store, meter, spool
-        self._seen: LRUCache[str, None] = LRUCache(KEPT)
+        self._known: LRUCache[str, None] = LRUCache(MAX_REMEMBERED)
 
-    async def knows(self, tenant: str) -> bool:
-        """Does the configuration name this tenant, or is anything kept of it?
+    async def exists(self, tenant: str) -> bool:
+        """Whether the configuration names this tenant, or anything is stored of it.
 
         Raises StoreError.
         """
-        if tenant in self._seen or tenant in named(self._settings):
+        if tenant in self._known or tenant in configured_tenants(self._settings):
             return True
-        known = await has_memory(self._store, tenant) or await self._has_more(tenant)
+        known = await has_memory(self._store, tenant) or await self._has_other_data(tenant)
         if known:
-            self._seen[tenant] = None
+            self._known[tenant] = None
         return known
 
-    async def _has_more(self, tenant: str) -> bool:
-        """What is no memory, or not yet."""
+    async def _has_other_data(self, tenant: str) -> bool:
+        """Whether it has recorded costs, or exchanges in the spool."""
         today = datetime.fromtimestamp(time.time(), UTC).date()
         days = [(today - timedelta(days=day)).isoformat() for day in range(KEPT_DAYS)]
         if await self._meter.spent(tenant, days):
@@ -59,16 +59,16 @@ class KnownTenants:
         return False
 
 
-def named(settings: Settings) -> frozenset[str]:
-    """The tenants that exist without having anything: those that the configuration speaks of."""
+def configured_tenants(settings: Settings) -> frozenset[str]:
+    """The tenants of the configuration, which exist without any data."""
     mode = settings.tenancy.mode
     if mode == "clients":
         return frozenset(client.name for client in settings.clients)
     return frozenset({"single" if mode == "single" else "anonymous"})
 
 
-async def has_memory(store: Holdings, tenant: str) -> bool:
-    """Has this tenant sessions, or anything beside them?  Raises StoreError."""
+async def has_memory(store: TenantStore, tenant: str) -> bool:
+    """Whether a tenant has sessions or items.  Raises StoreError."""
     if await newest_session(store, tenant, None) is not None:
         return True
     if await store.namespaces(ItemOwner(tenant), (), None, 1):

@@ -1,4 +1,4 @@
-"""What people say of answers, over the memory API."""
+"""Feedback on answers: get it, send it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from proxy.memory.archive import Session
 from proxy.memory.model import SessionKey
 from proxy.memory_api.api import Api
 from proxy.memory_api.conversations.message_edit import ONE, SAME, TAG
-from proxy.memory_api.conversations.sessions import must_not_wait
+from proxy.memory_api.conversations.sessions import check_not_spooled
 from proxy.memory_api.errors import feedback_not_found
 from proxy.memory_api.openapi.operation import Link
 from proxy.memory_api.operation import operation
@@ -20,15 +20,15 @@ PATH = f"{ONE}/feedback"
 
 
 @operation("GET", PATH, TAG, errors=(feedback_not_found,))
-async def get_feedback(api: Api, at: SessionAt, message: MessageAt) -> Feedback:
+async def get_feedback(api: Api, key: SessionAt, message: MessageAt) -> Feedback:
     """Get the feedback on an answer."""
     try:
-        found = await api.learned.feedback.latest(await _session(api, at), at, message)
+        feedback = await api.learned.feedback.latest(await _session(api, key), key, message)
     except NoMessage:
         raise message_not_found() from None
-    if found is None:
+    if feedback is None:
         raise feedback_not_found()
-    return feedback_object(found)
+    return feedback_object(feedback)
 
 
 @operation(
@@ -38,24 +38,24 @@ async def get_feedback(api: Api, at: SessionAt, message: MessageAt) -> Feedback:
     examples={"praise": {"score": 1, "comment": "Short and right."}},
     links=(Link("getFeedback", SAME),),
 )
-async def send_feedback(api: Api, at: SessionAt, message: MessageAt, said: NewFeedback) -> Feedback:
+async def send_feedback(api: Api, key: SessionAt, message: MessageAt, new: NewFeedback) -> Feedback:
     """Judge an answer.
 
     Of a message the last word counts.
     """
-    session, comment = await _session(api, at), (said.comment or "").strip()
+    session, comment = await _session(api, key), (new.comment or "").strip()
     try:
-        taken = await api.learned.feedback.record(session, at, message, said.score, comment)
+        feedback = await api.learned.feedback.record(session, key, message, new.score, comment)
     except NoMessage:
-        must_not_wait(api.spool, at)
+        check_not_spooled(api.spool, key)
         raise message_not_found() from None
-    return feedback_object(taken)
+    return feedback_object(feedback)
 
 
-async def _session(api: Api, at: SessionKey) -> Session:
-    session = await api.store.session(at)
+async def _session(api: Api, key: SessionKey) -> Session:
+    session = await api.store.session(key)
     if session is None:
-        must_not_wait(api.spool, at)
+        check_not_spooled(api.spool, key)
         raise session_not_found()
     return session
 

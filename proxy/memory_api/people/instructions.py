@@ -1,4 +1,4 @@
-"""How an application answers, over the memory API: its instructions, and what a model proposes."""
+"""An application's instructions, their versions, and a model's proposals."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ async def get_instructions(api: Api, tenant: Tenant, name: ApplicationAt) -> Ins
 
     An empty text where there is none.
     """
-    held = await api.learned.instructions.current(ItemOwner(tenant), name)
-    return instructions_object(name, held)
+    stored = await api.learned.instructions.current(ItemOwner(tenant), name)
+    return instructions_object(name, stored)
 
 
 @operation(
@@ -62,18 +62,22 @@ async def get_instructions(api: Api, tenant: Tenant, name: ApplicationAt) -> Ins
     TAG,
     examples={"language": {"text": "Answer in the user's own language."}},
     links=(Link("getInstructions", SAME), Link("rollBackInstructions", SAME, {"version": 1})),
-    founds=True,
+    creates_tenant=True,
 )
 async def set_instructions(
-    api: Api, tenant: Tenant, name: ApplicationAt, new: InstructionsText, given: RequestConditions
+    api: Api,
+    tenant: Tenant,
+    name: ApplicationAt,
+    new: InstructionsText,
+    conditions: RequestConditions,
 ) -> Instructions:
     """Write an application's instructions.
 
     The new version.
     """
-    text, check = new.text.strip(), _check(given, name)
-    held = await api.learned.instructions.write(ItemOwner(tenant), name, text, check)
-    return instructions_object(name, held)
+    text, check = new.text.strip(), _check(conditions, name)
+    stored = await api.learned.instructions.write(ItemOwner(tenant), name, text, check)
+    return instructions_object(name, stored)
 
 
 @operation("GET", f"{ONE}/versions", TAG)
@@ -97,18 +101,18 @@ async def list_instructions_versions(
     errors=(version_not_found,),
 )
 async def roll_back_instructions(
-    api: Api, tenant: Tenant, name: ApplicationAt, back: Rollback, given: RequestConditions
+    api: Api, tenant: Tenant, name: ApplicationAt, back: Rollback, conditions: RequestConditions
 ) -> Instructions:
     """Put instructions back to an earlier version.
 
     That text once more, as a new version.
     """
-    instructions, check = api.learned.instructions, _check(given, name)
+    instructions, check = api.learned.instructions, _check(conditions, name)
     try:
-        held = await instructions.roll_back(ItemOwner(tenant), name, back.version, check)
+        stored = await instructions.roll_back(ItemOwner(tenant), name, back.version, check)
     except NotFound:
         raise version_not_found() from None
-    return instructions_object(name, held)
+    return instructions_object(name, stored)
 
 
 @operation("GET", PROPOSALS, TAG)
@@ -165,25 +169,25 @@ async def _decided(api: Api, tenant: str, name: str, id: str, *, approve: bool) 
     return proposal_object(name, decided)
 
 
-def _check(given: Conditions, name: str) -> Check:
-    """Raises where the instructions are not as the request says."""
-    return lambda held: given.check(instructions_object(name, held))
+def _check(conditions: Conditions, name: str) -> Check:
+    """A check that raises ProxyError if the conditions do not hold."""
+    return lambda stored: conditions.check(instructions_object(name, stored))
 
 
 def _profile(settings: Settings, application: str) -> str | None:
-    """The profile that has this application's instructions made, "" for [memory]."""
+    """The profile with this application's instructions, "" for [memory]; None without one."""
     for name, profile in (("", settings.memory), *settings.profiles.items()):
         if profile.instructions.enabled and profile.instructions.name == application:
             return name
     return None
 
 
-def instructions_object(application: str, held: StoredInstructions) -> Instructions:
+def instructions_object(application: str, stored: StoredInstructions) -> Instructions:
     return Instructions(
         application=application,
-        text=held.value.text,
-        version=held.value.version,
-        updated_at=held.updated_at,
+        text=stored.value.text,
+        version=stored.value.version,
+        updated_at=stored.updated_at,
     )
 
 
@@ -208,7 +212,7 @@ def proposal_object(application: str, proposal: document.Proposal) -> Proposal:
         doubts=list(proposal.doubts),
         base_version=proposal.base,
         feedback=proposal.feedback,
-        sources=[source_object(given.source) for given in proposal.sources],
+        sources=[source_object(feedback.source) for feedback in proposal.sources],
         created_at=proposal.created_at,
         decided_at=proposal.decided_at,
     )

@@ -1,4 +1,4 @@
-"""All that is remembered of a person as one list: what was learned, and standing instructions."""
+"""A person's memories as one list: learned ones and standing instructions."""
 
 from __future__ import annotations
 
@@ -43,31 +43,31 @@ class WriteContext(NamedTuple):
     now: float
 
 
-def found_memory(found: RecallHit) -> Object:
+def hit_object(hit: RecallHit) -> Object:
     """A passage or a standing instruction as a memory object."""
     source = {
-        "session_id": found.session,
-        "message_id": found.message,
-        "exchange_id": found.message.rpartition(".")[0],
-        "created_at": found.created_at,
+        "session_id": hit.session,
+        "message_id": hit.message,
+        "exchange_id": hit.message.rpartition(".")[0],
+        "created_at": hit.created_at,
     }
     return {
         "object": "memory",
-        "id": found.id,
-        "kind": found.kind,
-        "text": found.text,
-        "score": found.score,
-        "parts": found.parts,
-        "tokens": found.tokens,
-        "role": found.role,
-        "message_id": found.message,
-        "session_id": found.session,
-        "created_at": found.created_at,
+        "id": hit.id,
+        "kind": hit.kind,
+        "text": hit.text,
+        "score": hit.score,
+        "parts": hit.parts,
+        "tokens": hit.tokens,
+        "role": hit.role,
+        "message_id": hit.message,
+        "session_id": hit.session,
+        "created_at": hit.created_at,
         "about": USER,
         "state": "current",
         "sources": [source],
-        "valid_from": found.created_at,
-        "last_confirmed": found.created_at,
+        "valid_from": hit.created_at,
+        "last_confirmed": hit.created_at,
         "expires_at": None,
         "superseded_by": None,
         "doubted_by": None,
@@ -75,42 +75,42 @@ def found_memory(found: RecallHit) -> Object:
         "edited": False,
         "origin": "said",
         "metadata": {},
-        "updated_at": found.created_at,
+        "updated_at": hit.created_at,
         "version": 1,
     }
 
 
-def new_fact(new: NewMemory, when: WriteContext) -> Fact:
-    """A fact that somebody adds."""
+def new_fact(new: NewMemory, context: WriteContext) -> Fact:
+    """The fact that a request adds."""
     fact = Fact(
         id=new_id(),
         text=one_line(new.text),
         about=one_line(new.about or "") or USER,
-        valid_from=when.now if new.valid_from is None else new.valid_from,
+        valid_from=context.now if new.valid_from is None else new.valid_from,
         known_since=new.valid_from is not None,
-        last_confirmed=when.now,
+        last_confirmed=context.now,
         until=new.expires_at,
         origin="added",
         metadata=new.metadata or {},
     )
-    return with_expiry(fact, when.settings)
+    return with_expiry(fact, context.settings)
 
 
-def changed_fact(fact: Fact, change: MemoryChange, when: WriteContext) -> Fact:
-    """The fact as somebody has changed it."""
-    given = {name for name in change.__struct_fields__ if getattr(change, name) is not UNSET}
+def changed_fact(fact: Fact, change: MemoryChange, context: WriteContext) -> Fact:
+    """The fact with a request's changes."""
+    changed = {name for name in change.__struct_fields__ if getattr(change, name) is not UNSET}
     fact = replace(
         fact,
         text=one_line(change.text or fact.text),
         about=fact.about if change.about is UNSET else one_line(change.about or "") or USER,
         until=fact.until if change.expires_at is UNSET else change.expires_at,
         metadata=change.metadata if isinstance(change.metadata, dict) else fact.metadata,
-        last_confirmed=when.now,
+        last_confirmed=context.now,
         doubted_by=None,
-        edited=fact.edited or not given <= {"state"},
+        edited=fact.edited or not changed <= {"state"},
     )
     state = change.state or fact.state
-    return with_expiry(fact if state == fact.state else with_state(fact, state), when.settings)
+    return with_expiry(fact if state == fact.state else with_state(fact, state), context.settings)
 
 
 STATES: tuple[State, ...] = get_args(State)
@@ -118,11 +118,11 @@ MAX_DAYS = 100_000
 PAGE = 100
 
 Key = tuple[int, float, int, str]
-"""How memories are ordered: by kind, newest first."""
+"""The sort key of memories: by kind, newest first."""
 
 
 class Listing(NamedTuple):
-    """Which memories are asked for.  ``stale``: only facts not confirmed for so many seconds."""
+    """A filter of memories.  ``stale``: only facts not confirmed for so many seconds."""
 
     kinds: Collection[str]
     states: Collection[str]
@@ -184,14 +184,14 @@ AfterMemory = Annotated[Key | None, replace(AFTER, read=_after)]
 
 
 class ListedMemory(NamedTuple):
-    """A memory at its place in the list, made into an object only if it is on the page."""
+    """A memory with its sort key; ``make`` creates its object, only if it is on the page."""
 
     key: Key
-    made: Callable[[], Object]
+    make: Callable[[], Object]
 
 
 class Memories(msgspec.Struct, frozen=True):
-    """What is remembered of people, as objects.  All methods raise StoreError."""
+    """The memories of people as objects.  All methods raise StoreError."""
 
     kinds: Kinds
     items: Items
@@ -200,55 +200,55 @@ class Memories(msgspec.Struct, frozen=True):
     clock: Callable[[], float]
 
     async def page(
-        self, owner: Owner, wanted: Listing, after: Key | None, limit: int
+        self, owner: Owner, listing: Listing, after: Key | None, limit: int
     ) -> tuple[list[Object], str | None]:
-        """The memories behind a place, and the cursor of the next page."""
-        entries = await self._entries(owner, wanted)
-        found = [entry for entry in entries if after is None or entry.key > after]
-        found.sort(key=attrgetter("key"))
-        cursor = _cursor(found[limit - 1].key) if len(found) > limit else None
-        return [entry.made() for entry in found[:limit]], cursor
+        """The memories after a key, and the cursor of the next page."""
+        entries = await self._entries(owner, listing)
+        entries_after = [entry for entry in entries if after is None or entry.key > after]
+        entries_after.sort(key=attrgetter("key"))
+        cursor = _cursor(entries_after[limit - 1].key) if len(entries_after) > limit else None
+        return [entry.make() for entry in entries_after[:limit]], cursor
 
-    async def all(self, owner: Owner, wanted: Listing) -> list[Object]:
-        """All of them, in no order."""
-        return [entry.made() for entry in await self._entries(owner, wanted)]
+    async def all(self, owner: Owner, listing: Listing) -> list[Object]:
+        """All memories, in no order."""
+        return [entry.make() for entry in await self._entries(owner, listing)]
 
-    async def _entries(self, owner: Owner, wanted: Listing) -> list[ListedMemory]:
-        found: list[ListedMemory] = []
+    async def _entries(self, owner: Owner, listing: Listing) -> list[ListedMemory]:
+        entries: list[ListedMemory] = []
         for kind in self.kinds.listed:
-            if kind.memory in wanted.kinds:
-                found += await self._learned(owner, wanted, kind)
-        if "current" in wanted.states and wanted.stale is None:
-            found += await self._standing(owner, wanted)
-        return found
+            if kind.memory in listing.kinds:
+                entries += await self._learned(owner, listing, kind)
+        if "current" in listing.states and listing.stale is None:
+            entries += await self._standing(owner, listing)
+        return entries
 
-    async def _learned(self, owner: Owner, wanted: Listing, kind: Kind) -> list[ListedMemory]:
+    async def _learned(self, owner: Owner, listing: Listing, kind: Kind) -> list[ListedMemory]:
         item_owner = as_item_owner(owner)
         items = all_items(self.items, item_owner, (PEOPLE, item_owner.user, kind.name), PAGE)
-        found = [self._memory(kind, item) async for item in items]
+        memories = [self._memory(kind, item) async for item in items]
         return [
             ListedMemory(
                 (kind.rank, -each.created_at, 0, each.id), partial(each.fields, self.count)
             )
-            for each in found
-            if each.state in wanted.states and self._is_stale(each, wanted)
+            for each in memories
+            if each.state in listing.states and self._is_stale(each, listing)
         ]
 
-    def _is_stale(self, memory: LearnedMemory, wanted: Listing) -> bool:
-        """As long not confirmed as is asked for."""
-        if wanted.stale is None:
+    def _is_stale(self, memory: LearnedMemory, listing: Listing) -> bool:
+        """Whether it was not confirmed for ``stale`` seconds; True without that filter."""
+        if listing.stale is None:
             return True
-        return memory.confirmed is not None and memory.confirmed <= self.clock() - wanted.stale
+        return memory.confirmed is not None and memory.confirmed <= self.clock() - listing.stale
 
-    async def _standing(self, owner: Owner, wanted: Listing) -> list[ListedMemory]:
-        if set(STANDING_KINDS).isdisjoint(wanted.kinds):
+    async def _standing(self, owner: Owner, listing: Listing) -> list[ListedMemory]:
+        if set(STANDING_KINDS).isdisjoint(listing.kinds):
             return []
         return [
             ListedMemory(
-                (STANDING_RANK, -each.created_at, -each.seq, each.id), partial(found_memory, each)
+                (STANDING_RANK, -each.created_at, -each.seq, each.id), partial(hit_object, each)
             )
             for each in await self.recall_admin.standing(owner)
-            if each.kind in wanted.kinds
+            if each.kind in listing.kinds
         ]
 
     async def one(self, owner: Owner, memory: str) -> Object | None:
@@ -258,8 +258,8 @@ class Memories(msgspec.Struct, frozen=True):
             place = Place((PEOPLE, item_owner.user, kind.name), memory)
             item = (await self.items.items_at(item_owner, [place])).get(place)
             return self.learned(kind, item) if item else None
-        found = await self.recall_admin.standing(owner)
-        return next((found_memory(each) for each in found if each.id == memory), None)
+        hits = await self.recall_admin.standing(owner)
+        return next((hit_object(each) for each in hits if each.id == memory), None)
 
     def learned(self, kind: Kind, item: Item) -> Object:
         """An item as a memory of its kind."""

@@ -1,4 +1,4 @@
-"""The people of a tenant over the memory API: listed, looked at, and made to be forgotten."""
+"""The people of a tenant: list them, get them, and forget what a session taught."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from proxy.memory.archive import Session
 from proxy.memory.items import ItemOwner
 from proxy.memory_api.api import Api
 from proxy.memory_api.call import Tenant
-from proxy.memory_api.conversations.sessions import SESSION, must_not_wait, the_session
+from proxy.memory_api.conversations.sessions import SESSION, check_not_spooled, existing_session
 from proxy.memory_api.conversations.sessions import TAG as SESSIONS
 from proxy.memory_api.errors import user_not_found
 from proxy.memory_api.fields import decode_cursor, encode_cursor, unknown_cursor
@@ -24,13 +24,13 @@ from proxy.memory_api.shapes.sessions import Forget, ForgetReceipt, Forgotten
 from proxy.recall.index import Owner, newest_session, sessions_of
 
 MAX_SESSIONS = 5000
-"""Sessions that are looked at for one page of the list, those that are only counted included."""
+"""Sessions that are read for one page of the list, those that are only counted included."""
 
 MAX_PAGES = 50
-"""How often the store is asked for more of them."""
+"""Calls to the store for one page."""
 
 MAX_PAGE = 500
-"""For how many it is asked together at most, where those before were of nobody new."""
+"""The most sessions of one call, whose size doubles while no new person is found."""
 
 
 TAG = "Users"
@@ -64,25 +64,25 @@ async def list_users(api: Api, tenant: Tenant, limit: Limit, after: After) -> Us
 )
 async def get_user(api: Api, owner: PersonAt) -> User:
     """Get a person in numbers."""
-    found = await person_of(api, owner)
-    if found is None:
+    person = await person_of(api, owner)
+    if person is None:
         raise user_not_found()
-    return found
+    return person
 
 
 async def person_of(api: Api, owner: Owner) -> User | None:
-    """None of whom nothing is known."""
-    found = [session async for session in sessions_of(api.store, owner.tenant, owner.user)]
+    """A person's figures; None if nothing is known of them."""
+    sessions = [session async for session in sessions_of(api.store, owner.tenant, owner.user)]
     memories = await _memories(api, owner)
-    if not found and not any(memories.values()):
+    if not sessions and not any(memories.values()):
         return None
     return User(
         id=owner.user,
-        sessions=len(found),
-        messages=sum(session.messages for session in found),
-        tokens=sum(session.tokens for session in found),
-        first_active_at=min((session.created_at for session in found), default=None),
-        last_active_at=max((session.last_active_at for session in found), default=None),
+        sessions=len(sessions),
+        messages=sum(session.messages for session in sessions),
+        tokens=sum(session.tokens for session in sessions),
+        first_active_at=min((session.created_at for session in sessions), default=None),
+        last_active_at=max((session.last_active_at for session in sessions), default=None),
         memories=memories,
     )
 
@@ -90,34 +90,34 @@ async def person_of(api: Api, owner: Owner) -> User | None:
 async def _page(
     api: Api, tenant: str, after: str | None, limit: int
 ) -> tuple[list[Person], str | None]:
-    """People behind a cursor of the sessions, and the cursor behind them.
+    """People after a cursor of the sessions, and the next cursor.
 
-    Everybody stands where their newest session does, so nobody comes twice.
+    A person is listed at the place of their newest session, so nobody is listed twice.
     """
     people: list[Person] = []
     seen: set[str] = set()
-    looked = at_once = 0
+    looked_at = at_once = 0
     for _ in range(MAX_PAGES):
         room = limit - len(people)
         at_once = max(at_once, room)
         page = await api.store.sessions(tenant, None, after, at_once)
-        while (size := _fitting(page.items, seen, room)) < len(page.items):
+        while (size := _count_within(page.items, seen, room)) < len(page.items):
             page = await api.store.sessions(tenant, None, after, size)
-        looked, after = looked + len(page.items), page.after
+        looked_at, after = looked_at + len(page.items), page.after
         fresh = _firsts(page.items, seen)
         seen.update(fresh)
         for user, session in fresh.items():
             person = await _person(api, tenant, user, session)
-            looked += 1 if person is None else person.sessions
+            looked_at += 1 if person is None else person.sessions
             people += [person] if person is not None else []
         at_once = 0 if fresh else min(2 * at_once, MAX_PAGE)
-        if after is None or 2 * len(people) > limit or looked >= MAX_SESSIONS:
+        if after is None or 2 * len(people) > limit or looked_at >= MAX_SESSIONS:
             break
     return people, after
 
 
 def _firsts(sessions: Sequence[Session], seen: Collection[str]) -> dict[str, Session]:
-    """The people of these sessions that were not seen yet, each with the first of theirs."""
+    """The people of these sessions who were not seen yet, each with their first session."""
     firsts: dict[str, Session] = {}
     for session in sessions:
         if session.user is not None and session.user not in seen:
@@ -125,14 +125,14 @@ def _firsts(sessions: Sequence[Session], seen: Collection[str]) -> dict[str, Ses
     return firsts
 
 
-def _fitting(sessions: Sequence[Session], seen: Collection[str], room: int) -> int:
-    """How many of these there are before the first person for whom there is no room."""
+def _count_within(sessions: Sequence[Session], seen: Collection[str], room: int) -> int:
+    """How many sessions come before the first person who exceeds ``room``."""
     firsts = list(_firsts(sessions, seen).values())
     return sessions.index(firsts[room]) if len(firsts) > room else len(sessions)
 
 
 async def _person(api: Api, tenant: str, user: str, session: Session) -> Person | None:
-    """None of whom this is not the newest session: that one stands before."""
+    """The person, None if this is not their newest session: then they were listed before."""
     newest = await newest_session(api.store, tenant, user)
     if newest is None or newest.id != session.id:
         return None
@@ -141,7 +141,7 @@ async def _person(api: Api, tenant: str, user: str, session: Session) -> Person 
 
 
 async def _memories(api: Api, owner: Owner) -> dict[str, int]:
-    """How many there are by kind, of every state; standing instructions only those in force."""
+    """The number of memories by kind, in any state; of standing instructions those in force."""
     counts = await item_counts(api.items, as_item_owner(owner), api.learned.kinds)
     standing = Counter[str](each.kind for each in await api.recall_admin.standing(owner))
     return {
@@ -151,7 +151,7 @@ async def _memories(api: Api, owner: Owner) -> dict[str, int]:
     }
 
 
-Whose = Annotated[
+UserOfSession = Annotated[
     str | None,
     Parameter(
         "user",
@@ -166,25 +166,29 @@ Whose = Annotated[
 
 @operation("POST", f"{SESSION}/forget", SESSIONS, examples={"look": {"dry_run": True}})
 async def forget_learned(
-    api: Api, at: SessionAt, whose: Whose, wanted: Forget | None
+    api: Api, key: SessionAt, user_named: UserOfSession, request: Forget | None
 ) -> ForgetReceipt:
     """Forget what a session taught.
 
     History stays; what others taught as well stays without this source.
     """
-    wanted = wanted or Forget()
+    request = request or Forget()
     # What waits in the spool would be learned later: nothing is forgotten before it has arrived.
-    must_not_wait(api.spool, at)
-    user = whose if whose is not None else (await the_session(api.store, at)).user or ""
-    told = await api.learned.forgetting.forget(
-        ItemOwner(at.tenant, user), at.session, wanted.exchange_id, wanted.dry_run
+    check_not_spooled(api.spool, key)
+    user = (
+        user_named
+        if user_named is not None
+        else (await existing_session(api.store, key)).user or ""
+    )
+    forgotten = await api.learned.forgetting.forget(
+        ItemOwner(key.tenant, user), key.session, request.exchange_id, request.dry_run
     )
     return ForgetReceipt(
-        session_id=at.session,
-        exchange_id=wanted.exchange_id,
-        dry_run=wanted.dry_run,
+        session_id=key.session,
+        exchange_id=request.exchange_id,
+        dry_run=request.dry_run,
         data=[
             Forgotten(id=each.id, kind=each.kind, action=each.action, text=each.text)
-            for each in told
+            for each in forgotten
         ],
     )

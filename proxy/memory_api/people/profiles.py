@@ -1,4 +1,4 @@
-"""A person's profile over the memory API: read, changed, put back to an earlier version."""
+"""A person's profile: get it, change it, roll it back."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from proxy.chat.jsontext import UNREADABLE, decode_shallow
 from proxy.learning.profile.document import MAX_BYTES, PatchError, Schema, Version, patch_of_merge
 from proxy.learning.profile.store import Check, NoVersion, Patching, StoredProfile
 from proxy.memory_api.api import Api
-from proxy.memory_api.call import Call, From, RequestConditions
+from proxy.memory_api.call import Call, FromRequest, RequestConditions
 from proxy.memory_api.conditions import Conditions
 from proxy.memory_api.errors import unknown_profile, version_not_found
 from proxy.memory_api.fields import invalid
@@ -30,7 +30,7 @@ from proxy.memory_api.shapes.people import (
 JSON_PATCH = "application/json-patch+json"
 
 MAX_PATCH_BYTES = 4 * MAX_BYTES
-"""Bytes; one may replace and test what is there."""
+"""Bytes: a patch may test and replace every value."""
 
 TAG = "Profiles"
 ONE = f"{PERSON}/profile"
@@ -81,12 +81,12 @@ SchemaOf = Annotated[
 
 
 @operation("GET", ONE, TAG)
-async def get_profile(api: Api, at: PersonAt) -> Profile:
+async def get_profile(api: Api, person: PersonAt) -> Profile:
     """Get a person's profile.
 
     An empty document where nothing is known.
     """
-    owner = as_item_owner(at)
+    owner = as_item_owner(person)
     return profile_object(owner.user, await api.learned.profiles.current(owner))
 
 
@@ -95,27 +95,29 @@ async def get_profile(api: Api, at: PersonAt) -> Profile:
     ONE,
     TAG,
     body=CHANGE,
-    founds=True,
+    creates_tenant=True,
     links=(Link("getProfile", BY_PATH), Link("listProfileVersions", BY_PATH)),
 )
 async def update_profile(
     api: Api,
-    at: PersonAt,
+    person: PersonAt,
     schema: SchemaOf,
-    change: Annotated[Patching, From(_patching)],
-    given: RequestConditions,
+    change: Annotated[Patching, FromRequest(_patching)],
+    conditions: RequestConditions,
 ) -> Profile:
     """Change a person's profile.
 
     A JSON Merge Patch (RFC 7396), or with its content type a JSON Patch (RFC 6902); all of it or
     nothing. The document has to fit the operator's schema.
     """
-    owner = as_item_owner(at)
+    owner = as_item_owner(person)
     try:
-        held = await api.learned.profiles.edit(owner, change, schema, _check(given, owner.user))
+        stored = await api.learned.profiles.edit(
+            owner, change, schema, _check(conditions, owner.user)
+        )
     except PatchError as error:
         raise invalid(f"The profile stays as it is: {error}", error.path) from None
-    return profile_object(owner.user, held)
+    return profile_object(owner.user, stored)
 
 
 @operation(
@@ -125,13 +127,13 @@ async def update_profile(
     links=(Link("rollBackProfile", BY_PATH, {"version": "$response.body#/data/0/version"}),),
 )
 async def list_profile_versions(
-    api: Api, at: PersonAt, limit: Limit, after: AfterSeq
+    api: Api, person: PersonAt, limit: Limit, after: AfterSeq
 ) -> ProfileVersionList:
     """List the versions of a profile.
 
     By number, ascending.
     """
-    page = await api.learned.profiles.versions(as_item_owner(at), after, limit)
+    page = await api.learned.profiles.versions(as_item_owner(person), after, limit)
     return ProfileVersionList.part([version_object(each) for each in page.items], page.after)
 
 
@@ -143,23 +145,23 @@ async def list_profile_versions(
     errors=(version_not_found,),
 )
 async def roll_back_profile(
-    api: Api, at: PersonAt, back: Rollback, given: RequestConditions
+    api: Api, person: PersonAt, back: Rollback, conditions: RequestConditions
 ) -> Profile:
     """Put a profile back to an earlier version.
 
     That document once more, as a new version.
     """
-    owner, check = as_item_owner(at), _check(given, at.user)
+    owner, check = as_item_owner(person), _check(conditions, person.user)
     try:
-        held = await api.learned.profiles.roll_back(owner, back.version, check)
+        stored = await api.learned.profiles.roll_back(owner, back.version, check)
     except NoVersion:
         raise version_not_found() from None
-    return profile_object(owner.user, held)
+    return profile_object(owner.user, stored)
 
 
-def _check(given: Conditions, user: str) -> Check:
-    """Raises where a profile is not as the request says."""
-    return lambda held: given.check(profile_object(user, held))
+def _check(conditions: Conditions, user: str) -> Check:
+    """A check that raises ProxyError if the conditions do not hold."""
+    return lambda stored: conditions.check(profile_object(user, stored))
 
 
 def _decoded(body: bytes) -> Any:
@@ -169,12 +171,12 @@ def _decoded(body: bytes) -> Any:
         raise invalid("The body must be JSON that is not nested too deeply.") from None
 
 
-def profile_object(user: str, held: StoredProfile) -> Profile:
+def profile_object(user: str, stored: StoredProfile) -> Profile:
     return Profile(
         user_id=user,
-        document=held.value.document,
-        version=held.value.version,
-        updated_at=held.updated_at,
+        document=stored.value.document,
+        version=stored.value.version,
+        updated_at=stored.updated_at,
     )
 
 

@@ -1,7 +1,4 @@
-"""What a model saves: an operation like all others, but none of the document's.
-
-No path leads to it; the tools of MCP ask for it.
-"""
+"""Saving a fact that a model states: an operation for MCP's tools only, without a route."""
 
 from __future__ import annotations
 
@@ -20,9 +17,10 @@ from proxy.memory_api.shapes.people import Memory
 
 
 class Statement(Struct, kw_only=True):
-    """What a model says, and of whom; each is one line.
+    """What a model states, and of whom; each is one line.
 
-    ``afresh``: what is there in the same words is not answered, since it may not be read.
+    ``afresh``: always add a fact, even if there is one with the same text, which the caller may not
+    be allowed to read.
     """
 
     text: str
@@ -30,18 +28,20 @@ class Statement(Struct, kw_only=True):
     afresh: bool
 
 
-@operation("POST", ALL, TAG, answer=Memory, founds=True)
-async def save_fact(api: Api, owner: PersonAt, said: Statement) -> Object:
+@operation("POST", ALL, TAG, answer=Memory, creates_tenant=True)
+async def save_fact(api: Api, owner: PersonAt, statement: Statement) -> Object:
     """Save a fact.
 
     It is a model's word, not a person's: what tells the assistant what to do is quarantined.
     """
     facts = FactTools(api.learned.facts, api.settings.memory.facts)
     try:
-        fact = await facts.add(as_item_owner(owner), said.text, said.about, always_new=said.afresh)
+        fact = await facts.add(
+            as_item_owner(owner), statement.text, statement.about, always_new=statement.afresh
+        )
     except TooManyFacts:
         raise too_many_memories() from None
-    found = await memories_of(api).one(owner, fact.id)
-    if found is None:
+    memory = await memories_of(api).one(owner, fact.id)
+    if memory is None:
         raise memory_not_found()
-    return found
+    return memory

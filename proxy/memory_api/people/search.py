@@ -1,4 +1,4 @@
-"""Searching what is remembered of a person: what was said, and what was learned, by one score."""
+"""Searches passages and learned memories of a person, ranked by one score."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from proxy.memory.items import matches_filter
 from proxy.memory_api.fields import invalid
 from proxy.memory_api.items.params import filter_of
 from proxy.memory_api.objects import Object
-from proxy.memory_api.people.memories import STATES, Listing, Memories, as_item_owner, found_memory
+from proxy.memory_api.people.memories import STATES, Listing, Memories, as_item_owner, hit_object
 from proxy.memory_api.shapes import people as shapes
 from proxy.memory_api.shapes.people import memory_kinds
 from proxy.recall.index import Owner
@@ -26,13 +26,13 @@ from proxy.recall.recaller import RecallAdmin
 DEFAULT_FOUND = 10
 CURRENT = STATES[0]
 
-WORDS = 0.75
-"""What the words of the question count of what was said; the rest is how well recall thinks of it,
-which knows meaning and what stands around.  Of what was learned the words are all."""
+LEXICAL_WEIGHT = 0.75
+"""The weight of the lexical score of a passage; the rest is recall's score, which includes meaning
+and context.  Learned memories have only the lexical score."""
 
 
 class MemoryQuery(NamedTuple):
-    """What is looked for; ``filter`` holds for the fields of a memory object."""
+    """A search; ``filter`` applies to the fields of memory objects."""
 
     query: str
     kinds: Collection[str]
@@ -41,15 +41,15 @@ class MemoryQuery(NamedTuple):
     limit: int
 
 
-def wanted_of(asked: shapes.MemorySearch, known: Kinds) -> MemoryQuery:
-    """``known`` are the kinds of what is learned.  Raises ProxyError 400."""
-    every = memory_kinds(known, "passage")
-    kinds = every if asked.kinds is None else asked.kinds
+def memory_query(search: shapes.MemorySearch, learned_kinds: Kinds) -> MemoryQuery:
+    """``learned_kinds`` are the kinds of what is learned.  Raises ProxyError 400."""
+    every = memory_kinds(learned_kinds, "passage")
+    kinds = every if search.kinds is None else search.kinds
     if not set(kinds) <= set(every):
         raise invalid(f"kinds must be a list of: {', '.join(every)}.", "kinds")
-    states = (CURRENT,) if asked.states is None else asked.states
+    states = (CURRENT,) if search.states is None else search.states
     return MemoryQuery(
-        asked.query, kinds, states, filter_of(asked.filter), asked.limit or DEFAULT_FOUND
+        search.query, kinds, states, filter_of(search.filter), search.limit or DEFAULT_FOUND
     )
 
 
@@ -60,69 +60,71 @@ class MemorySearch(msgspec.Struct, frozen=True):
     facts: FactStore
     recall: RecallAdmin
 
-    async def find(self, owner: Owner, wanted: MemoryQuery) -> list[Object]:
-        """What has to do with the question, best first, whatever it is."""
-        said, learned = (
-            await self._found_passages(owner, wanted),
-            await self._learned(owner, wanted),
+    async def find(self, owner: Owner, query: MemoryQuery) -> list[Object]:
+        """The memories that match the query, best first."""
+        passages, learned = (
+            await self._passages(owner, query),
+            await self._learned(owner, query),
         )
-        known = await self._fact_terms(owner) if learned else {}
-        found = await asyncio.to_thread(self._scored, said, learned, known, wanted)
-        found.sort(key=self._worse)
-        fitting = (each for each in found if _number(each, "score") > 0)
-        return [each for each in fitting if matches_filter(_plain(each), wanted.filter)][
-            : wanted.limit
+        fact_terms = await self._fact_terms(owner) if learned else {}
+        scored = await asyncio.to_thread(self._scored, passages, learned, fact_terms, query)
+        scored.sort(key=self._sort_key)
+        with_score = (each for each in scored if _number(each, "score") > 0)
+        return [each for each in with_score if matches_filter(_plain(each), query.filter)][
+            : query.limit
         ]
 
-    async def _found_passages(self, owner: Owner, wanted: MemoryQuery) -> list[Object]:
-        if CURRENT not in wanted.states or set(wanted.kinds) <= self._kinds:
+    async def _passages(self, owner: Owner, query: MemoryQuery) -> list[Object]:
+        if CURRENT not in query.states or set(query.kinds) <= self._kinds:
             return []
-        found = await self.recall.search(owner, wanted.query)
-        return [found_memory(one) for one in found if one.kind in wanted.kinds]
+        hits = await self.recall.search(owner, query.query)
+        return [hit_object(one) for one in hits if one.kind in query.kinds]
 
-    async def _learned(self, owner: Owner, wanted: MemoryQuery) -> list[Object]:
-        kinds = set(wanted.kinds) & self._kinds
-        return await self.memories.all(owner, Listing(kinds, wanted.states)) if kinds else []
+    async def _learned(self, owner: Owner, query: MemoryQuery) -> list[Object]:
+        kinds = set(query.kinds) & self._kinds
+        return await self.memories.all(owner, Listing(kinds, query.states)) if kinds else []
 
     async def _fact_terms(self, owner: Owner) -> Mapping[str, bytes]:
-        """The terms of facts in force, by their ids: these are kept."""
+        """The terms of current facts by id, which are stored in the card."""
         card = await self.facts.card(as_item_owner(owner))
         return {id: terms for (id, _), terms in card.terms_by_line().items()}
 
     def _scored(
         self,
-        said: Sequence[Object],
+        passages: Sequence[Object],
         learned: Sequence[Object],
-        known: Mapping[str, bytes],
-        wanted: MemoryQuery,
+        fact_terms: Mapping[str, bytes],
+        query: MemoryQuery,
     ) -> list[Object]:
-        """With scores from 0 to 1 that can be compared; nothing learned without a word of it."""
+        """Passages, and learned memories that match, with scores from 0 to 1."""
         now = self.memories.clock()
-        every = [*said, *learned]
-        words = TermLists.of(known.get(str(each["id"])) or _terms(each) for each in every)
-        shares = words.scores(QueryText(wanted.query, now))
-        best = max((_number(each, "score") for each in said), default=0.0) or 1.0
+        every = [*passages, *learned]
+        words = TermLists.of(fact_terms.get(str(each["id"])) or _terms(each) for each in every)
+        shares = words.scores(QueryText(query.query, now))
+        best = max((_number(each, "score") for each in passages), default=0.0) or 1.0
         scored = [
             _with_score(
-                each, lexical=WORDS * share, recall=(1 - WORDS) * _number(each, "score") / best
+                each,
+                lexical=LEXICAL_WEIGHT * share,
+                recall=(1 - LEXICAL_WEIGHT) * _number(each, "score") / best,
             )
-            for each, share in zip(said, shares, strict=False)
+            for each, share in zip(passages, shares, strict=False)
         ]
-        query = _folded(wanted.query)
+        folded_query = _folded(query.query)
         worded = (
-            (each, 1.0 if _folded(str(each["text"])) == query else share)
-            for each, share in zip(learned, shares[len(said) :], strict=True)
+            (each, 1.0 if _folded(str(each["text"])) == folded_query else share)
+            for each, share in zip(learned, shares[len(passages) :], strict=True)
         )
         scored += [_with_score(each, lexical=share) for each, share in worded if share > 0]
         return scored
 
-    def _worse(self, each: Object) -> tuple[float, bool]:
-        """By score; what was learned before what was only said."""
+    def _sort_key(self, each: Object) -> tuple[float, bool]:
+        """The key to sort by: score descending, learned memories before passages."""
         return -_number(each, "score"), each["kind"] not in self._kinds
 
     @property
     def _kinds(self) -> set[str]:
-        """Those of what was learned."""
+        """The kinds of learned memories."""
         return {kind.memory for kind in self.memories.kinds.listed}
 
 
@@ -136,7 +138,7 @@ def _plain(each: Object) -> Object:
 
 
 def _folded(text: str) -> str:
-    """What the very same words are told by: they are found though none of them says anything."""
+    """A text in the form in which equal texts are found, even without any significant word."""
     return fold(one_line(text))
 
 

@@ -1,4 +1,4 @@
-"""What is remembered of a person: listed, added, looked at, changed, removed, searched."""
+"""The memories of a person: list, add, get, change, remove and search them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from proxy.memory_api.people.memories import (
 )
 from proxy.memory_api.people.people import BY_PATH
 from proxy.memory_api.people.people import ONE as PERSON
-from proxy.memory_api.people.search import MemorySearch, wanted_of
+from proxy.memory_api.people.search import MemorySearch, memory_query
 from proxy.memory_api.shapes import people as shapes
 from proxy.memory_api.shapes.people import (
     Memory,
@@ -82,8 +82,8 @@ async def list_memories(
 
     Facts, then standing wishes, then episodes, each newest first.
     """
-    wanted = Listing(kinds, states, stale * DAY if stale is not None else None)
-    return listed(*await memories_of(api).page(owner, wanted, after, limit))
+    listing = Listing(kinds, states, stale * DAY if stale is not None else None)
+    return listed(*await memories_of(api).page(owner, listing, after, limit))
 
 
 @operation(
@@ -92,7 +92,7 @@ async def list_memories(
     TAG,
     status=201,
     answer=Memory,
-    founds=True,
+    creates_tenant=True,
     examples={"allergy": {"text": "Is allergic to peanuts."}},
     errors=(memory_not_found, too_many_memories),
     links=(
@@ -102,21 +102,23 @@ async def list_memories(
         Link("getUser", BY_PATH),
     ),
 )
-async def create_memory(api: Api, owner: PersonAt, new: NewMemory, once: IdempotentCall) -> Object:
+async def create_memory(
+    api: Api, owner: PersonAt, new: NewMemory, idempotent: IdempotentCall
+) -> Object:
     """Add a fact."""
-    fact, memories = new_fact(new, _lately(api)), memories_of(api)
-    attempt = await once.attempt()
+    fact, memories = new_fact(new, _write_context(api)), memories_of(api)
+    attempt = await idempotent.attempt()
     if attempt is None:
         await _add(api, owner, fact)
     else:  # what an earlier attempt has added is answered as it is by now
         fact = replace(fact, id=fact_id(attempt.mark))
-        added = attempt.again and await memories.one(owner, fact.id) is not None
+        added = attempt.is_repeat and await memories.one(owner, fact.id) is not None
         if attempt.done and not added:
             raise idempotency_key_spent()
         if not added:
             await _add(api, owner, fact)
-        await once.done(attempt)
-    return _there(await memories.one(owner, fact.id))
+        await idempotent.done(attempt)
+    return _or_not_found(await memories.one(owner, fact.id))
 
 
 @operation(
@@ -126,19 +128,19 @@ async def create_memory(api: Api, owner: PersonAt, new: NewMemory, once: Idempot
     answer=MemoryList,
     examples={"question": {"query": "What must not be in the food?"}},
 )
-async def search_memories(api: Api, owner: PersonAt, asked: shapes.MemorySearch) -> Object:
+async def search_memories(api: Api, owner: PersonAt, request: shapes.MemorySearch) -> Object:
     """Search what is remembered of a person.
 
     Facts, standing wishes, episodes and passages by one score from 0 to 1, best first.
     """
     search = MemorySearch(memories_of(api), api.learned.facts, api.recall_admin)
-    return listed(await search.find(owner, wanted_of(asked, api.learned.kinds)))
+    return listed(await search.find(owner, memory_query(request, api.learned.kinds)))
 
 
 @operation("GET", ONE, TAG, answer=Memory)
-async def get_memory(api: Api, owner: PersonAt, wanted: MemoryAt) -> Object:
+async def get_memory(api: Api, owner: PersonAt, memory_id: MemoryAt) -> Object:
     """Get a memory."""
-    return _there(await memories_of(api).one(owner, wanted))
+    return _or_not_found(await memories_of(api).one(owner, memory_id))
 
 
 @operation(
@@ -149,46 +151,51 @@ async def get_memory(api: Api, owner: PersonAt, wanted: MemoryAt) -> Object:
     examples={"correction": {"text": "Is allergic to all nuts."}},
 )
 async def update_memory(
-    api: Api, owner: PersonAt, wanted: MemoryAt, new: MemoryChange, given: RequestConditions
+    api: Api, owner: PersonAt, memory_id: MemoryAt, new: MemoryChange, conditions: RequestConditions
 ) -> Object | None:
     """Correct a fact.
 
     Or release it from quarantine, with `state`. Only facts can be changed.
     """
     memories = memories_of(api)
-    if memories.kinds.named(wanted) is not FACTS and await memories.one(owner, wanted) is not None:
+    if (
+        memories.kinds.named(memory_id) is not FACTS
+        and await memories.one(owner, memory_id) is not None
+    ):
         raise invalid("Only facts can be changed; delete this, or say something else.")
 
     def change(facts: Facts) -> None:
-        facts[wanted] = changed_fact(facts[wanted], new, _lately(api))
+        facts[memory_id] = changed_fact(facts[memory_id], new, _write_context(api))
 
-    await api.learned.facts.change(as_item_owner(owner), change, check=_check(api, given, wanted))
-    return await memories.one(owner, wanted)
+    await api.learned.facts.change(
+        as_item_owner(owner), change, check=_check(api, conditions, memory_id)
+    )
+    return await memories.one(owner, memory_id)
 
 
 @operation("DELETE", ONE, TAG)
 async def delete_memory(
-    api: Api, owner: PersonAt, wanted: MemoryAt, given: RequestConditions
+    api: Api, owner: PersonAt, memory_id: MemoryAt, conditions: RequestConditions
 ) -> MemoryDeleted:
     """Remove a memory.
 
     What was said stays in history; a wish is never pinned again.
     """
-    kind = api.learned.kinds.named(wanted)
+    kind = api.learned.kinds.named(memory_id)
     if kind is None:
-        found = _there(await memories_of(api).one(owner, wanted))
-        given.check(found)
-        await api.recall_admin.dismiss(owner, wanted)
+        memory = _or_not_found(await memories_of(api).one(owner, memory_id))
+        conditions.check(memory)
+        await api.recall_admin.dismiss(owner, memory_id)
     else:
-        await _drop(api, as_item_owner(owner), kind, wanted, given)
-    return MemoryDeleted(id=wanted, deleted=True)
+        await _drop(api, as_item_owner(owner), kind, memory_id, conditions)
+    return MemoryDeleted(id=memory_id, deleted=True)
 
 
 async def _add(api: Api, owner: Owner, fact: Fact) -> None:
     def add(facts: Facts) -> None:
         facts[fact.id] = fact
         check_max_given(facts)
-        settings, now = _lately(api)
+        settings, now = _write_context(api)
         facts.update(apply_claims(facts, (), settings, new_id, now))
 
     try:
@@ -197,31 +204,33 @@ async def _add(api: Api, owner: Owner, fact: Fact) -> None:
         raise too_many_memories() from None
 
 
-def _check(api: Api, given: Conditions, wanted: str) -> Callable[[StoredFacts], None]:
-    """Raises where a fact is not there, or not as the request says."""
+def _check(api: Api, conditions: Conditions, memory_id: str) -> Callable[[StoredFacts], None]:
+    """A check that raises ProxyError if the fact does not exist or the conditions do not hold."""
 
-    def check(kept: StoredFacts) -> None:
-        if wanted not in kept.by_id:
+    def check(stored: StoredFacts) -> None:
+        if memory_id not in stored.by_id:
             raise memory_not_found()
-        given.check(fact_fields(kept.by_id[wanted], time.time(), api.count_text))
+        conditions.check(fact_fields(stored.by_id[memory_id], time.time(), api.count_text))
 
     return check
 
 
-async def _drop(api: Api, owner: ItemOwner, kind: Kind, wanted: str, given: Conditions) -> None:
+async def _drop(
+    api: Api, owner: ItemOwner, kind: Kind, memory_id: str, conditions: Conditions
+) -> None:
     def check(item: Item) -> None:
-        given.check(memories_of(api).learned(kind, item))
+        conditions.check(memories_of(api).learned(kind, item))
 
     store = kind.make_listed_store(api.learned.resources) if kind.make_listed_store else None
-    if store is None or not await store.drop(owner, wanted, check):
+    if store is None or not await store.drop(owner, memory_id, check):
         raise memory_not_found()
 
 
-def _lately(api: Api) -> WriteContext:
+def _write_context(api: Api) -> WriteContext:
     return WriteContext(api.settings.memory.facts, time.time())
 
 
-def _there(found: Object | None) -> Object:
-    if found is None:
+def _or_not_found(memory: Object | None) -> Object:
+    if memory is None:
         raise memory_not_found()
-    return found
+    return memory

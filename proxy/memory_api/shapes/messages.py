@@ -12,7 +12,7 @@ from proxy.memory.model import Origin, State, Status
 from proxy.memory.prompt.compose import Reason
 from proxy.memory_api.fields import (
     NO_TIME,
-    SOMETHING,
+    NOT_BLANK,
     Count,
     Json,
     Listing,
@@ -20,7 +20,7 @@ from proxy.memory_api.fields import (
     Time,
     UserId,
     error_text,
-    kept,
+    raw_json,
 )
 
 
@@ -88,7 +88,9 @@ class NewMessages(Struct, kw_only=True):
     """Messages from elsewhere; leading system messages become the remembered ones."""
 
     messages: Annotated[
-        list[WrittenMessage], Meta(min_length=1), kept("must be a list of one or more messages.")
+        list[WrittenMessage],
+        Meta(min_length=1),
+        raw_json("must be a list of one or more messages."),
     ]
     user: UserId | None = None
     created_at: Annotated[
@@ -110,17 +112,17 @@ class MessageContent(Struct, kw_only=True, forbid_unknown_fields=True):
 
     content: Annotated[
         Annotated[
-            str, Meta(min_length=1, pattern=SOMETHING, examples=["What is worth seeing in Porto?"])
+            str, Meta(min_length=1, pattern=NOT_BLANK, examples=["What is worth seeing in Porto?"])
         ]
         | Annotated[list[ContentPart], Meta(min_length=1)],
-        kept("must be a string or a list of one or more parts."),
+        raw_json("must be a string or a list of one or more parts."),
     ]
 
 
 class WholeMessage(Struct, kw_only=True, forbid_unknown_fields=True):
     """A whole message in the place of another; its role cannot change."""
 
-    message: Annotated[WrittenMessage, kept("must be an object.")]
+    message: Annotated[WrittenMessage, raw_json("must be an object.")]
 
 
 class MessageDeleted(Struct, kw_only=True, tag_field="object", tag="session.message.deleted"):
@@ -234,8 +236,8 @@ class ExchangeList(Listing[Exchange], kw_only=True):
 class ContextRequest(Struct, kw_only=True):
     """The request of a chat, as far as it matters for what memory would do."""
 
-    messages: Annotated[list[SentMessage], kept("must be a list of message objects.")]
-    model: Annotated[str | None, kept("must be a string.")] = None
+    messages: Annotated[list[SentMessage], raw_json("must be a list of message objects.")]
+    model: Annotated[str | None, raw_json("must be a string.")] = None
     profile: Annotated[
         str | None,
         Meta(

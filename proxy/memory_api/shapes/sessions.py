@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from proxy.learning.collection import Action
 from proxy.memory.archive import MAX_METADATA
 from proxy.memory_api.fields import (
-    SOMETHING,
+    NOT_BLANK,
     ChatMessage,
     Count,
     Json,
@@ -22,10 +22,8 @@ from proxy.memory_api.fields import (
     Ttl,
     UserId,
     error_text,
-    kept,
+    raw_json,
 )
-
-"""Bytes of JSON."""
 
 CHANGEABLE = "What can be changed is"
 SYSTEM = "must be system or developer messages, or null."
@@ -88,7 +86,7 @@ class SystemMessage(Struct, kw_only=True):
 
     role: Literal["system", "developer"]
     content: Annotated[
-        str, Meta(min_length=1, pattern=SOMETHING, examples=["Answer in one sentence."])
+        str, Meta(min_length=1, pattern=NOT_BLANK, examples=["Answer in one sentence."])
     ]
 
 
@@ -100,7 +98,7 @@ class SummaryText(Struct, kw_only=True, forbid_unknown_fields=True):
         str,
         Meta(
             min_length=1,
-            pattern=SOMETHING,
+            pattern=NOT_BLANK,
             examples=["They plan a trip to Lisbon in May."],
             extra=error_text("must say something; null forgets the summary."),
         ),
@@ -124,7 +122,7 @@ class SessionChange(Struct, kw_only=True, forbid_unknown_fields=True):
     ttl: Ttl | UnsetType = UNSET
     system: Annotated[
         SystemMessage | Annotated[list[SystemMessage], Meta(min_length=1)] | None | UnsetType,
-        kept(SYSTEM),
+        raw_json(SYSTEM),
     ] = UNSET
     summary: Annotated[
         SummaryText | None | UnsetType, Meta(extra=error_text('must be {"text": "..."} or null.'))

@@ -1,7 +1,7 @@
-"""Memory as a file of lines: read while it is written, and as fast as the client takes it.
+"""Exports memory as lines, which are read from the store while the client receives them.
 
-Promised is: what was there when the export began and is not deleted meanwhile is in it, each
-session as it was at one moment.  What comes in meanwhile may be in it or not.
+An export contains what existed when it began and is not deleted meanwhile, each session as it was
+at one moment.  What is added meanwhile may be in it or not.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
 from proxy.memory_api.api import Api
 from proxy.memory_api.call import RawRequest, Tenant
-from proxy.memory_api.conversations.sessions import SESSION, the_session
+from proxy.memory_api.conversations.sessions import SESSION, existing_session
 from proxy.memory_api.conversations.sessions import TAG as SESSIONS
 from proxy.memory_api.openapi.operation import NDJSON
 from proxy.memory_api.operation import operation
@@ -41,18 +41,17 @@ PAGE = 100
 """Items that are read at once."""
 
 ATTEMPTS = 3
-"""Tries to read a session, so that one slow answer does not cut off a long export."""
+"""Attempts to read a session, so that a slow call does not end a long export."""
 
 PASSES = 5
-"""Looks through the newest sessions for those that moved past the place where we read."""
+"""Passes over the newest sessions: some become active, and move, while the list is read."""
 
 
 class Exporter:
-    """One export, with patience: a store that is busy for a moment must not cut off an hour's work.
-    Raises StoreError.
+    """One export, with long timeouts.  Raises StoreError.
 
-    ``user``: this person's alone.  It remembers the ids of the sessions that it has written, and of
-    all else holds one session, a page of a large one, or one page of items, at a time.
+    ``user``: only of this person.  Holds in memory the ids of the written sessions, and at a time
+    one session, one page of a large session, or one page of items.
     """
 
     def __init__(self, api: Api, tenant: str, user: str | None = None) -> None:
@@ -62,7 +61,7 @@ class Exporter:
         self._written: set[str] = set()
         self._people: set[str] = set() if user is None else {user}
         self._counts = [0, 0, 0]
-        """Sessions, shelves, items."""
+        """Sessions, owners of items, items."""
 
     async def everything(self, now: float) -> AsyncIterator[bytes]:
         """The lines of an export of a tenant, or of one person, at ``now`` (Unix seconds)."""
@@ -81,21 +80,21 @@ class Exporter:
         if self._user is None:
             async for line in self._items_of(""):
                 yield line
-        yield self._end()
+        yield self._end_line()
 
     async def session(self, session: str, now: float) -> AsyncIterator[bytes]:
         """The lines of an export of one session."""
         yield lines.header_line("session", now)
         async for line in self._session(session):
             yield line
-        yield self._end()
+        yield self._end_line()
 
-    def _end(self) -> bytes:
+    def _end_line(self) -> bytes:
         sessions, shelves, items = self._counts
         return lines.encode_line(format.End(sessions=sessions, shelves=shelves, items=items))
 
     async def _sessions(self, since: float) -> AsyncIterator[bytes]:
-        """Those last active ``since`` then that are not written yet."""
+        """The sessions that were active since ``since`` (Unix seconds) and are not written yet."""
         async for session in sessions_of(self._store, self._tenant, self._user):
             if session.last_active_at < since:
                 return
@@ -105,37 +104,37 @@ class Exporter:
                     yield line
 
     async def _session(self, id: str) -> AsyncIterator[bytes]:
-        """Nothing for one that is gone, or another person's by now."""
+        """The lines of a session; none if it was deleted or belongs to another person by now."""
         key = SessionKey(self._tenant, id)
         try:
-            found = await self._patiently(key)
+            archived = await self._read_with_retries(key)
         except TooLarge:
-            async for line in self._large(key):
+            async for line in self._paged_session(key):
                 yield line
             return
-        if found is not None and self._is_wanted(found.session):
-            for line in lines.session_lines(found, await self._begin_session(found.session)):
+        if archived is not None and self._is_included(archived.session):
+            for line in lines.session_lines(archived, await self._begin_session(archived.session)):
                 yield line
 
-    async def _large(self, key: SessionKey) -> AsyncIterator[bytes]:
-        """The same of one that is not held in memory.  Raises StoreError where it is changed
-        meanwhile: what is written of it cannot be taken back."""
+    async def _paged_session(self, key: SessionKey) -> AsyncIterator[bytes]:
+        """The same for a session too large for memory.  Raises StoreError if it changes meanwhile,
+        since the lines before cannot be taken back."""
         reading = PagedSession(self._store, key)
         session = await reading.begin()
-        if session is None or not self._is_wanted(session):
+        if session is None or not self._is_included(session):
             return
         yield lines.session_line(session, await self._begin_session(session))
-        there: set[str] = set()
+        message_ids: set[str] = set()
         async for message in reading.lines(session):
-            there.add(message.card.id)
+            message_ids.add(message.card.id)
             yield lines.message_line(message)
         rest = await reading.end(session)
         if rest is None:
             raise StoreError("a session was changed while it was read")
-        for line in lines.closing_lines(rest, there):
+        for line in lines.closing_lines(rest, message_ids):
             yield line
 
-    def _is_wanted(self, session: Session) -> bool:
+    def _is_included(self, session: Session) -> bool:
         return self._user in (None, session.user)
 
     async def _begin_session(self, session: Session) -> tuple[str, ...]:
@@ -146,14 +145,14 @@ class Exporter:
             return ()
         return await self._recall_admin.dismissed(Owner(self._tenant, session=session.id))
 
-    async def _patiently(self, key: SessionKey) -> SessionArchive | None:
+    async def _read_with_retries(self, key: SessionKey) -> SessionArchive | None:
         for _ in range(ATTEMPTS - 1):
             with suppress(StoreError):
                 return await read_session(self._store, key, HELD)
         return await read_session(self._store, key, HELD)
 
     async def _items_of(self, user: str) -> AsyncIterator[bytes]:
-        """Nothing for one with nothing on it."""
+        """The lines of an owner's items; none without items and dismissed wishes."""
         dismissed = await self._recall_admin.dismissed(Owner(self._tenant, user)) if user else ()
         begun = bool(dismissed)
         if begun:
@@ -174,7 +173,7 @@ class Exporter:
 logger = logging.getLogger(__name__)
 
 PIECE = 64 * 1024
-"""Bytes that are sent at once."""
+"""Bytes of a piece of the answer."""
 
 HEADERS = {"content-type": NDJSON, "cache-control": "no-store"}
 
@@ -190,7 +189,7 @@ async def export_all(api: Api, tenant: Tenant, user: OfUser, request: RawRequest
     One JSON object a line.
     """
     await api.reach(tenant)
-    return await _answer(request, Exporter(api, tenant, user).everything(time.time()))
+    return await _export_response(request, Exporter(api, tenant, user).everything(time.time()))
 
 
 @operation("GET", f"{PERSON}/export", USERS, **FILE)
@@ -201,22 +200,22 @@ async def export_user(api: Api, owner: PersonAt, request: RawRequest) -> Respons
     """
     await api.reach(owner.tenant)
     exporter = Exporter(api, owner.tenant, owner.user)
-    return await _answer(request, exporter.everything(time.time()))
+    return await _export_response(request, exporter.everything(time.time()))
 
 
 @operation("GET", f"{SESSION}/export", SESSIONS, **FILE)
-async def export_session(api: Api, at: SessionAt, request: RawRequest) -> Response:
+async def export_session(api: Api, key: SessionAt, request: RawRequest) -> Response:
     """Export a session.
 
     One JSON object a line; `POST /memory/v1/import` takes it.
     """
-    await the_session(api.store, at)
-    lines = Exporter(api, at.tenant).session(at.session, time.time())
-    return await _answer(request, lines)
+    await existing_session(api.store, key)
+    lines = Exporter(api, key.tenant).session(key.session, time.time())
+    return await _export_response(request, lines)
 
 
-async def _answer(request: Request, lines: AsyncIterator[bytes]) -> Response:
-    """What fails before the first piece is there can still be answered as an error."""
+async def _export_response(request: Request, lines: AsyncIterator[bytes]) -> Response:
+    """The response; a failure before the first piece is answered as an error."""
     if request.method == "HEAD":
         return Response(headers=HEADERS)
     pieces = _pieces(lines)
@@ -225,7 +224,7 @@ async def _answer(request: Request, lines: AsyncIterator[bytes]) -> Response:
 
 
 class ExportResponse(StreamingResponse):
-    """Sends piece by piece; a store that fails meanwhile leaves it without an end."""
+    """Sends pieces; if the store fails meanwhile, the response is left without an end."""
 
     def __init__(self, first: bytes, others: AsyncIterator[bytes]) -> None:
         super().__init__(others, headers=HEADERS)
@@ -249,11 +248,11 @@ class ExportResponse(StreamingResponse):
 
 
 async def _pieces(lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """At least one."""
-    held = bytearray()
+    """The lines, joined to pieces of about ``PIECE`` bytes; at least one piece."""
+    buffer = bytearray()
     async for line in lines:
-        held += line
-        if len(held) >= PIECE:
-            yield bytes(held)
-            held.clear()
-    yield bytes(held)
+        buffer += line
+        if len(buffer) >= PIECE:
+            yield bytes(buffer)
+            buffer.clear()
+    yield bytes(buffer)

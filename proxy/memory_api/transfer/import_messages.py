@@ -1,4 +1,4 @@
-"""Messages from elsewhere on their way into history.  Pure, and slow for many: run it on a thread.
+"""Converts messages of an import to a commit.  Pure, and slow for many: run it in a thread.
 
 An import is one exchange: all of it or nothing.  Its leading system messages become the session's;
 later ones are not recorded.  Its answers count as answers of an upstream, so that a client which
@@ -24,10 +24,10 @@ from proxy.portable.session_conversion import card_of
 
 
 class Import(msgspec.Struct, frozen=True):
-    """What is imported.  ``times`` are when the messages ``said`` were made, Unix seconds."""
+    """What is imported.  ``times`` are when the messages ``messages`` were made, Unix seconds."""
 
     system: tuple[bytes, ...]
-    said: tuple[ChatMessage, ...]
+    messages: tuple[ChatMessage, ...]
     times: tuple[float, ...]
     user: str | None = None
 
@@ -45,15 +45,15 @@ class MessageReader(msgspec.Struct, frozen=True):
         if len(times) != len(messages):
             raise invalid("created_at must have one number for each message.", "created_at")
         leading = takewhile(lambda message: message.role in SYSTEM_ROLES, messages)
-        kept = [
+        others = [
             (message, time)
             for message, time in zip(messages, times, strict=True)
             if message.role not in SYSTEM_ROLES
         ]
         return Import(
             system=tuple(message.record for message in leading),
-            said=tuple(message for message, _ in kept),
-            times=tuple(time for _, time in kept),
+            messages=tuple(message for message, _ in others),
+            times=tuple(time for _, time in others),
             user=new.user,
         )
 
@@ -118,7 +118,7 @@ def _drafts(imported: Import, snapshot: Snapshot, exchange: str, count: Count) -
     """A user message opens a turn; all else joins the turn before it, the session's last one."""
     turn = _newest_turn(snapshot)
     drafts: list[Draft] = []
-    for index, (message, time) in enumerate(zip(imported.said, imported.times, strict=True)):
+    for index, (message, time) in enumerate(zip(imported.messages, imported.times, strict=True)):
         id = message_id(exchange, index)
         if message.role == "user" or turn is None:
             turn = id

@@ -20,7 +20,7 @@ from proxy.logs import audit
 from proxy.memory.store import StoreError
 from proxy.memory_api.access import log_fields
 from proxy.memory_api.api import Api
-from proxy.memory_api.call import Call, From, RawRequest, Tenant
+from proxy.memory_api.call import Call, FromRequest, RawRequest, Tenant
 from proxy.memory_api.errors import (
     invalid_import,
     invalid_session_id,
@@ -42,25 +42,25 @@ from proxy.wire.limits import SMALL, UNCOUNTED, Reservation
 
 CONFLICTS = ("skip", "error")
 
-HOLDS = 16 * 1024 * 1024
-"""Bytes of the room for bodies that a session of over ``SMALL`` bytes takes as long as it is not
-complete; one that is larger than that so much again for each part of it."""
+PART_RESERVE = 16 * 1024 * 1024
+"""Bytes reserved for an incomplete session of over ``SMALL`` bytes; a larger one takes a multiple
+of it."""
 
 MIN_RECEIVED_BYTES = 1024 * 1024
-"""Bytes that must come within the time for a body, so that nobody holds room for longer by sending
-a byte now and then."""
+"""Bytes that must arrive within the timeout of a body, so that a slow client does not occupy
+memory for long."""
 
 AT_ONCE = 100
-"""Pieces that are held at once: a few, and more only where they are small."""
+"""Parts that are read at once."""
 
-LINE = 2
-"""A line may be so many times as long as a request's body: a message can stand in it twice, as it
-came and as it is sent again."""
+LINE_FACTOR = 2
+"""A line may be this many times as long as a request's body: it can contain a message twice, as
+received and as it is sent again."""
 
 
 class ImportRequest(msgspec.Struct, frozen=True):
-    """What a request says of its file: its format (None: look), and for conversations from
-    elsewhere the session and the person."""
+    """The parameters of an import: the format (None: detect it), and the session and user for
+    conversations of other programs."""
 
     format: Format | None
     session: str | None
@@ -103,11 +103,11 @@ IntoSession = Annotated[
         errors=(invalid_session_id,),
     ),
 ]
-Whose = Annotated[
+ImportUser = Annotated[
     str | None,
     replace(OF_USER, description="Whose conversations or memories they are.", example=None),
 ]
-Tried = Annotated[bool, replace(DRY_RUN, description="Only count what would be imported.")]
+DryRunImport = Annotated[bool, replace(DRY_RUN, description="Only count what would be imported.")]
 Strict = Annotated[
     bool,
     Parameter(
@@ -120,38 +120,38 @@ Strict = Annotated[
 ]
 
 
-class Incoming:
-    """A file as it comes.  ``held`` is its room: of what has come, whatever was declared."""
+class Upload:
+    """A file while it is uploaded.  Memory for it is reserved in ``reservation`` as it arrives."""
 
-    def __init__(self, request: Request, held: Reservation, timeout: float) -> None:
+    def __init__(self, request: Request, reservation: Reservation, timeout: float) -> None:
         self.chunks, self.timeout = _chunks(request, timeout), timeout
-        self._held, self._waiting = held, 0
+        self._reservation, self._waiting = reservation, 0
 
-    async def took(self, size: int, *, complete: bool) -> None:
-        """So many more bytes, and whether they complete something: what does not is held.
+    async def count_received(self, size: int, *, complete: bool) -> None:
+        """Reserve memory for ``size`` more bytes, or release all if they are ``complete``.
 
-        Waits for up to ``HOLDS``.  Raises ProxyError 503 ``overloaded`` if there is no room for it.
+        Waits for up to ``PART_RESERVE`` bytes.  Raises ProxyError 503 ``overloaded``.
         """
         self._waiting = size if complete else self._waiting + size
-        takes = _room_for(self._waiting)
-        if takes <= HOLDS:
-            return await self._held.reserve_body(takes)
-        self._held.shrink_body(takes)
-        self._held.grow_body(takes)
+        needed = _bytes_to_reserve(self._waiting)
+        if needed <= PART_RESERVE:
+            return await self._reservation.reserve_body(needed)
+        self._reservation.shrink_body(needed)
+        self._reservation.grow_body(needed)
 
 
-def _room_for(waiting: int) -> int:
-    """The bytes to hold for so many that complete nothing yet."""
+def _bytes_to_reserve(waiting: int) -> int:
+    """The bytes to reserve for ``waiting`` bytes of an incomplete part."""
     if waiting <= SMALL:
         return 0 if waiting <= UNCOUNTED else SMALL
-    return -(-waiting // HOLDS) * HOLDS
+    return -(-waiting // PART_RESERVE) * PART_RESERVE
 
 
-def _file(call: Call) -> Incoming:
-    return Incoming(call.request, call.held, call.api.settings.server.body_timeout)
+def _file(call: Call) -> Upload:
+    return Upload(call.request, call.reservation, call.api.settings.server.body_timeout)
 
 
-OfFile = Annotated[Incoming, From(_file)]
+OfFile = Annotated[Upload, FromRequest(_file)]
 FILE = Body(
     {JSON: {"type": ["object", "array"]}, NDJSON: {"type": "string"}},
     examples={
@@ -171,16 +171,16 @@ FILE = Body(
     "Import and export",
     body=FILE,
     errors=(invalid_import, session_owner_mismatch, session_exists),
-    founds=True,
+    creates_tenant=True,
 )
 async def import_file(
     api: Api,
     tenant: Tenant,
     format: OfFormat,
     session: IntoSession,
-    user: Whose,
+    user: ImportUser,
     strict: Strict,
-    dry_run: Tried,
+    dry_run: DryRunImport,
     request: RawRequest,
     file: OfFile,
 ) -> Imported:
@@ -190,29 +190,29 @@ async def import_file(
     twice changes nothing. What was complete before something broken stays imported.
     `dry_run=true` reads all of the file, and only counts.
     """
-    wanted = ImportRequest(format, session, user)
-    options = _options(api, wanted)
-    warnings, refused = Warnings(), None
+    import_request = ImportRequest(format, session, user)
+    options = _options(api, import_request)
+    warnings, error_answer = Warnings(), None
     importer = Importer(api, tenant, options, warnings, strict=strict, dry_run=dry_run)
     try:
         await api.reach(tenant)
-        found = await _read(api, file, wanted, importer, warnings)
+        format_found = await _read(api, file, import_request, importer, warnings)
         await importer.end()
     except (InvalidFile, ProxyError) as error:
-        # It holds what was read of the file, which goes before the rest comes.
-        refused = _with_count_imported(error, 0 if dry_run else importer.counts.sessions)
+        # A new error: the traceback of the old one holds what was read of the file.
+        error_answer = _with_count_imported(error, 0 if dry_run else importer.counts.sessions)
     finally:
         # However it ends: also where the client leaves, or the store fails.
         if not dry_run:
             _audit(request, importer.counts)
         with suppress(StoreError, ProxyError):  # of what came before something wrong
             await importer.end()
-    if refused is not None:
+    if error_answer is not None:
         await _drain(file)
-        raise refused
+        raise error_answer
     counts = importer.counts
     return Imported(
-        format=found,
+        format=format_found,
         dry_run=dry_run,
         sessions=counts.sessions,
         messages=counts.messages,
@@ -223,60 +223,64 @@ async def import_file(
     )
 
 
-def _audit(request: Request, put: ImportCounts) -> None:
-    """Where anything was put."""
-    if put.sessions or put.memories:
-        much = {"sessions": put.sessions, "messages": put.messages, "memories": put.memories}
+def _audit(request: Request, counts: ImportCounts) -> None:
+    """Log what was imported, if anything."""
+    if counts.sessions or counts.memories:
+        much = {
+            "sessions": counts.sessions,
+            "messages": counts.messages,
+            "memories": counts.memories,
+        }
         audit("imported", **log_fields(request), **much)
 
 
-def _options(api: Api, wanted: ImportRequest) -> ImportOptions:
+def _options(api: Api, import_request: ImportRequest) -> ImportOptions:
     memory = api.settings.memory
     return ImportOptions(
         count=api.counter(None),
         now=time.time(),
         media=memory.max_inline_media_bytes,
         ttl=memory.ttl,
-        user=wanted.user,
-        session=wanted.session,
+        user=import_request.user,
+        session=import_request.session,
     )
 
 
 async def _read(
-    api: Api, file: Incoming, wanted: ImportRequest, importer: Importer, warnings: Warnings
+    api: Api, file: Upload, import_request: ImportRequest, importer: Importer, warnings: Warnings
 ) -> Format:
     server = api.settings.server
-    learned = api.learned.kinds.is_reserved
-    limits = Limits(LINE * server.max_body_bytes, server.max_import_bytes, learned)
+    is_atomic = api.learned.kinds.is_reserved
+    limits = Limits(LINE_FACTOR * server.max_body_bytes, server.max_import_bytes, is_atomic)
     beginning = (await _beginning(file.chunks)).removeprefix(BYTE_ORDER_MARK)
-    format, source = open_source(beginning, wanted.format, limits, warnings)
-    if format == "memory-proxy" and (wanted.session or wanted.user):
+    format, source = open_source(beginning, import_request.format, limits, warnings)
+    if format == "memory-proxy" and (import_request.session or import_request.user):
         raise invalid("An export says itself whose it is: leave out session and user.")
-    await _each(api.reading, partial(source.feed, beginning), importer)
+    await _import_parts(api.reading, partial(source.feed, beginning), importer)
     async for chunk in file.chunks:
-        some = await _each(api.reading, partial(source.feed, chunk), importer)
-        await file.took(len(chunk), complete=some)
-    await _each(api.reading, source.finish, importer)
+        any_complete = await _import_parts(api.reading, partial(source.feed, chunk), importer)
+        await file.count_received(len(chunk), complete=any_complete)
+    await _import_parts(api.reading, source.finish, importer)
     return format
 
 
-async def _each(
+async def _import_parts(
     reading: Threads, read: Callable[[], Iterator[ImportedPart]], importer: Importer
 ) -> bool:
-    """Put in what is complete, a few pieces at a time; also what is before something wrong.
-    Whether there was something."""
-    found, some = _Pieces(read), False
-    while pieces := await reading.run(found.next):
-        some = True
+    """Import the complete parts, some at a time, also those before an error; returns whether there
+    were any.  Raises InvalidFile."""
+    parts, any_complete = _PartReader(read), False
+    while pieces := await reading.run(parts.next):
+        any_complete = True
         for piece in pieces:
             await importer.take(piece)
-    if found.broken is not None:
-        raise found.broken
-    return some
+    if parts.error is not None:
+        raise parts.error
+    return any_complete
 
 
-async def _drain(file: Incoming) -> None:
-    """Let the rest come, so that the client reads the answer instead of failing to write."""
+async def _drain(file: Upload) -> None:
+    """Read the rest, so that the client reads the answer instead of failing to write."""
     with suppress(ProxyError, TimeoutError):
         async with asyncio.timeout(file.timeout):
             async for _ in file.chunks:
@@ -290,64 +294,64 @@ async def _chunks(request: Request, timeout: float) -> AsyncIterator[bytes]:
     Raises ProxyError 408, and ClientDisconnect.
     """
     stream, clock = request.stream(), asyncio.get_running_loop().time
-    left, came = timeout, 0
+    time_left, received = timeout, 0
     while True:
         began = clock()
         try:
-            async with asyncio.timeout(left):
+            async with asyncio.timeout(time_left):
                 chunk = await anext(stream)
         except StopAsyncIteration:
             return
         except TimeoutError:
             raise request_timeout() from None
-        left, came = left - (clock() - began), came + len(chunk)
-        if came >= MIN_RECEIVED_BYTES:
-            left, came = timeout, 0
+        time_left, received = time_left - (clock() - began), received + len(chunk)
+        if received >= MIN_RECEIVED_BYTES:
+            time_left, received = timeout, 0
         yield chunk
 
 
 async def _beginning(chunks: AsyncIterator[bytes]) -> bytes:
-    """As much of the body as tells its format."""
-    begun = bytearray()
-    while len(begun) < DETECTION_BYTES:
+    """The first bytes of the body, enough to detect its format."""
+    buffer = bytearray()
+    while len(buffer) < DETECTION_BYTES:
         chunk = await anext(chunks, None)
         if chunk is None:
             break
-        begun += chunk
-    return bytes(begun)
+        buffer += chunk
+    return bytes(buffer)
 
 
-class _Pieces:
-    """What some of a file completes.  ``broken`` is what is wrong behind the last piece."""
+class _PartReader:
+    """Reads the parts that a chunk completes.  ``error``: why reading ended, None without error."""
 
     def __init__(self, read: Callable[[], Iterator[ImportedPart]]) -> None:
         self._read = read
         self._pieces: Iterator[ImportedPart] | None = None
-        self.broken: InvalidFile | None = None
+        self.error: InvalidFile | None = None
 
     def next(self) -> list[ImportedPart]:
-        """The next few pieces; none at the end."""
-        if self.broken is not None:
+        """The next parts; none at the end."""
+        if self.error is not None:
             return []
-        found: list[ImportedPart] = []
+        pieces: list[ImportedPart] = []
         try:
             if self._pieces is None:
                 self._pieces = self._read()
             for piece in islice(self._pieces, AT_ONCE):
-                found.append(piece)
+                pieces.append(piece)
         except InvalidFile as broken:
-            self.broken = broken
-        return found
+            self.error = broken
+        return pieces
 
 
 def _with_count_imported(error: InvalidFile | ProxyError, sessions: int) -> ProxyError:
-    """The error with what was imported all the same."""
-    found = refusals.invalid_import(error.sentence) if isinstance(error, InvalidFile) else error
+    """The error, with the number of imported sessions in its message."""
+    answer = refusals.invalid_import(error.sentence) if isinstance(error, InvalidFile) else error
     were = "1 session was" if sessions == 1 else f"{sessions} sessions were"
     return ProxyError(
-        found.status,
-        found.code,
-        f"{found.message} {were} imported before that, and stay.",
-        param=found.param,
-        headers=found.headers,
+        answer.status,
+        answer.code,
+        f"{answer.message} {were} imported before that, and stay.",
+        param=answer.param,
+        headers=answer.headers,
     )

@@ -1,9 +1,8 @@
-"""Puts the items of an import among those of their owner.
+"""Stores the items of an import with those of their owner.
 
-What has its place taken stays out.  What the proxy has learned hangs together, and is kept so: a
-profile that is there keeps out another one with its versions, as do instructions; and the cards,
-which say what goes into prompts, are made anew where facts or episodes came beside those that were
-there.
+Items whose place is taken are skipped.  Learned items that belong together are imported together or
+not at all: an existing profile excludes an imported one with all its versions, as do instructions.
+Cards, the texts for prompts, are written again where facts or episodes were added to existing ones.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from proxy.learning.learned import Learned
 from proxy.memory.items import PEOPLE, Change, Item, ItemOwner, Items, Place
 
 AT_ONCE = 200
-"""Items that are put in one go."""
+"""Items that are stored by one call."""
 
 
 class Adopted(NamedTuple):
-    """How many items were put, and how many were left out."""
+    """How many items were stored, and how many skipped."""
 
     put: int
     skipped: int
@@ -39,69 +38,73 @@ class ItemImporter:
         self._facts = learned.facts
 
     async def adopt(self, owner: ItemOwner, items: Sequence[Item], since: float) -> Adopted:
-        """Put what can be put, and nothing if its person was erased at ``since`` or later.
+        """Store the items whose place is free; none if the person was erased at ``since`` or later.
 
         Raises ValueError as :meth:`check` does, StoreError, and Busy.
         """
-        async with self._resources.owner_locks.hold(owner):  # nobody adds to what was counted
+        async with self._resources.owner_locks.hold(owner):  # nothing is added to what was counted
             await self.check(owner, items)
-            others = await self._others(owner, items)
-            taken = [item for item in items if self._kinds.current_place_of(item) not in others]
-            cards = [item for item in taken if is_card(item)]
-            put = await self._put(owner, [item for item in taken if not is_card(item)], since)
-            kept = await self._items.items_at(owner, [card.place for card in cards])
-            put_cards = await self._put(owner, cards, since)  # last: they speak of the others
-        if put and kept:
-            await self._recard(owner, {place.key for place in kept}, since)
+            occupied = await self._places_with_other_value(owner, items)
+            accepted = [
+                item for item in items if self._kinds.current_place_of(item) not in occupied
+            ]
+            cards = [item for item in accepted if is_card(item)]
+            put = await self._put(owner, [item for item in accepted if not is_card(item)], since)
+            existing_cards = await self._items.items_at(owner, [card.place for card in cards])
+            put_cards = await self._put(owner, cards, since)  # last: they refer to the others
+        if put and existing_cards:
+            await self._remake_cards(owner, {place.key for place in existing_cards}, since)
         return Adopted(put + put_cards, len(items) - put - put_cards)
 
     async def check(self, owner: ItemOwner, items: Sequence[Item]) -> None:
-        """Raises ValueError for what nobody can have learned and for too many facts, and
-        StoreError.
-        """
-        wrong = await asyncio.to_thread(self._wrong, items)
-        if wrong is not None:
-            where = "/".join((*wrong.namespace, wrong.key))
+        """Raises ValueError for invalid learned items and for too many facts, and StoreError."""
+        invalid = await asyncio.to_thread(self._first_invalid, items)
+        if invalid is not None:
+            where = "/".join((*invalid.namespace, invalid.key))
             raise ValueError(f"an item at {where} that is not what belongs there")
         await self._check_facts(owner, items)
 
-    def _wrong(self, items: Sequence[Item]) -> Item | None:
-        """The first that is not what belongs at its place; slow for many."""
+    def _first_invalid(self, items: Sequence[Item]) -> Item | None:
+        """The first reserved item with an invalid value; slow for many items."""
         kinds = self._kinds
         reserved = (item for item in items if kinds.is_reserved(item.namespace))
         return next((item for item in reserved if not kinds.is_sound(item)), None)
 
     async def _check_facts(self, owner: ItemOwner, items: Sequence[Item]) -> None:
         place = (PEOPLE, owner.user, FACTS)
-        brought = [item for item in items if item.namespace == place]
-        held = (await self._facts.load(owner)).facts if brought else {}
-        new = [item for item in brought if item.key not in held]
-        if new and len(held) + len(new) > MAX_IMPORTED:
+        imported = [item for item in items if item.namespace == place]
+        stored = (await self._facts.load(owner)).facts if imported else {}
+        new = [item for item in imported if item.key not in stored]
+        if new and len(stored) + len(new) > MAX_IMPORTED:
             raise ValueError(_too_many("facts of one person", MAX_IMPORTED))
-        facts = [*held.values(), *(msgspec.json.decode(item.value, type=Fact) for item in new)]
+        facts = [*stored.values(), *(msgspec.json.decode(item.value, type=Fact) for item in new)]
         if new and count_given(facts) > MAX_GIVEN:
-            what = "facts of one person that were added, saved or imported"
-            raise ValueError(_too_many(what, MAX_GIVEN))
+            description = "facts of one person that were added, saved or imported"
+            raise ValueError(_too_many(description, MAX_GIVEN))
 
-    async def there(self, owner: ItemOwner, items: Sequence[Item]) -> int:
-        """How many of these have their place taken.  Raises StoreError."""
-        taken = 0
+    async def count_existing(self, owner: ItemOwner, items: Sequence[Item]) -> int:
+        """How many of these exist already.  Raises StoreError."""
+        count = 0
         for start in range(0, len(items), AT_ONCE):
             places = [item.place for item in items[start : start + AT_ONCE]]
-            taken += len(await self._items.items_at(owner, places))
-        return taken
+            count += len(await self._items.items_at(owner, places))
+        return count
 
     async def remake_card(self, owner: ItemOwner, since: float) -> None:
-        """A person's card of facts, where those came without it.  Raises StoreError, Busy: also
-        where the person was erased at ``since`` or later."""
-        await self._recard(owner, {FACTS}, since)
+        """Write a person's card of facts.  Raises StoreError, and Busy, also if the person was
+        erased at ``since`` or later."""
+        await self._remake_cards(owner, {FACTS}, since)
 
-    async def _others(self, owner: ItemOwner, items: Sequence[Item]) -> set[Place | None]:
-        """The stories of which another is there already."""
-        mine = {item.place: bytes(item.value) for item in items}
-        stories = {story for item in items if (story := self._kinds.current_place_of(item))}
-        there = await self._items.items_at(owner, stories)
-        return {place for place, item in there.items() if bytes(item.value) != mine.get(place)}
+    async def _places_with_other_value(
+        self, owner: ItemOwner, items: Sequence[Item]
+    ) -> set[Place | None]:
+        """The places of current profiles and instructions that hold another value already."""
+        values = {item.place: bytes(item.value) for item in items}
+        current_places = {
+            current for item in items if (current := self._kinds.current_place_of(item))
+        }
+        stored = await self._items.items_at(owner, current_places)
+        return {place for place, item in stored.items() if bytes(item.value) != values.get(place)}
 
     async def _put(self, owner: ItemOwner, items: Sequence[Item], since: float) -> int:
         put = 0
@@ -109,12 +112,16 @@ class ItemImporter:
             put += await self._items.adopt_items(owner, items[start : start + AT_ONCE], since)
         return put
 
-    async def _recard(self, owner: ItemOwner, features: Collection[str], since: float) -> None:
+    async def _remake_cards(
+        self, owner: ItemOwner, features: Collection[str], since: float
+    ) -> None:
         for kind in self._kinds.ranked:
             if kind.make_listed_store is not None and kind.name in features:
-                await self._write(owner, kind.make_listed_store(self._resources).card_change, since)
+                await self._write_card(
+                    owner, kind.make_listed_store(self._resources).card_change, since
+                )
 
-    async def _write(
+    async def _write_card(
         self, owner: ItemOwner, card_change: Callable[[ItemOwner], Awaitable[Change]], since: float
     ) -> None:
         async def step() -> tuple[None, Sequence[Change]]:
@@ -123,5 +130,5 @@ class ItemImporter:
         await update(self._items, self._resources.owner_locks, owner, step, since)
 
 
-def _too_many(what: str, most: int) -> str:
-    return f"with those that are there, over {most:,} {what}"
+def _too_many(description: str, most: int) -> str:
+    return f"with those that are there, over {most:,} {description}"

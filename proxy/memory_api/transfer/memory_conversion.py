@@ -1,7 +1,7 @@
-"""Converts what other programs remember of a person to that person's items.  Pure.
+"""Converts notes of other programs on a person to that person's items.  Pure.
 
-A sentence as long as a fact may be becomes a fact; all else a saved item, as it was.  Ids are made
-from what they had, so that the same note is the same memory however often it comes.
+A sentence that is short enough becomes a fact, anything else a saved item with the same value.  Ids
+are hashes of the notes' labels and keys, so that importing a note again changes nothing.
 """
 
 from __future__ import annotations
@@ -67,42 +67,42 @@ class NoteImporter:
         else:
             labels = (PEOPLE, user, *map(_name, note.labels))
             place, value = Place(labels, _name(note.key)), note.value
-        created = self._past(note.created_at, self._now)
+        created = self._valid_time(note.created_at, self._now)
         item = Item(
             namespace=place.namespace,
             key=place.key,
             value=msgspec.Raw(value),
             version=1,
             created_at=created,
-            updated_at=self._past(note.updated_at, created),
+            updated_at=self._valid_time(note.updated_at, created),
         )
         check_item(item, user)
         return item
 
     def _fact(self, note: Note, text: str) -> Fact:
-        created = self._past(note.created_at, self._now)
+        created = self._valid_time(note.created_at, self._now)
         metadata = dict(note.metadata)
         fact = Fact(
-            id=_made_id(note),
+            id=_fact_id_of(note),
             text=text,
             valid_from=created,
-            last_confirmed=self._past(note.updated_at, created),
+            last_confirmed=self._valid_time(note.updated_at, created),
             until=note.until,
             origin="added",
             metadata=metadata if len(msgspec.json.encode(metadata)) <= MAX_METADATA else {},
         )
         return with_expiry(fact, self._settings)
 
-    def _past(self, time: float | None, otherwise: float) -> float:
-        """What is not known, or still to come, is otherwise."""
-        return otherwise if time is None or time > self._now else time
+    def _valid_time(self, time: float | None, default: float) -> float:
+        """The time; ``default`` if it is None or in the future."""
+        return default if time is None or time > self._now else time
 
 
 def _name(text: str) -> str:
-    """A label or a key as an item may have it."""
+    """A text as a valid label or key of an item."""
     return one_line(text)[:MAX_NAME] or "-"
 
 
-def _made_id(note: Note) -> str:
-    found = sha256("\0".join((*note.labels, note.key)).encode("utf-8", "replace")).digest()
-    return fact_id(urlsafe_b64encode(found).decode("ascii")[:ID_CHARACTERS])
+def _fact_id_of(note: Note) -> str:
+    digest = sha256("\0".join((*note.labels, note.key)).encode("utf-8", "replace")).digest()
+    return fact_id(urlsafe_b64encode(digest).decode("ascii")[:ID_CHARACTERS])

@@ -61,12 +61,12 @@ def as_arguments(value: object) -> str:
     return jsontext.encode(value if isinstance(value, dict) else {"input": value}).decode()
 
 
-def call_and_result(fields: Fields, at: float | None) -> Block | None:
+def call_or_result(fields: Fields, at: float | None) -> Block | None:
     """A tool call or result from a block of Anthropic's messages; None for other blocks."""
     kind = text_in(fields, "type")
     if kind.endswith("tool_use"):
-        given = as_arguments(fields.get("input") or {})
-        return ToolCall(text_in(fields, "name") or "tool", given, text_in(fields, "id"), at)
+        arguments = as_arguments(fields.get("input") or {})
+        return ToolCall(text_in(fields, "name") or "tool", arguments, text_in(fields, "id"), at)
     if kind.endswith("tool_result"):
         return ToolResult(result_text(fields.get("content")), text_in(fields, "tool_use_id"), at)
     return None
@@ -93,7 +93,7 @@ def _piece(block: object) -> str:
 class _Pairs:
     """Matches calls and results.  ``ids``: the calls' ids by position in the list of blocks."""
 
-    def __init__(self, blocks: Sequence[Block], made: str) -> None:
+    def __init__(self, blocks: Sequence[Block], id_prefix: str) -> None:
         self.ids: dict[int, str] = {}
         self.results: dict[str, ToolResult] = {}
         self.stray = 0
@@ -101,21 +101,21 @@ class _Pairs:
         used: set[str] = set()
         for place, block in enumerate(blocks):
             if isinstance(block, ToolCall):
-                own = block.id if block.id not in used else ""
-                self.ids[place] = id = own or f"call_{made}_{place}"
+                unique_id = block.id if block.id not in used else ""
+                self.ids[place] = id = unique_id or f"call_{id_prefix}_{place}"
                 used.add(id)
                 waiting[block.id or id] = id
             elif isinstance(block, ToolResult):
-                called = waiting.pop(block.id or next(iter(waiting), ""), None)
-                if called is None:
+                call_id = waiting.pop(block.id or next(iter(waiting), ""), None)
+                if call_id is None:
                     self.stray += 1
                 else:
-                    self.results[called] = block
+                    self.results[call_id] = block
 
 
-def answer(blocks: Sequence[Block], made: str, warnings: Warnings) -> Iterator[TimedMessage]:
-    """The messages; ``made`` makes the ids unique of calls without an id."""
-    pairs = _Pairs(blocks, made)
+def answer(blocks: Sequence[Block], id_prefix: str, warnings: Warnings) -> Iterator[TimedMessage]:
+    """The messages; ``id_prefix`` makes the ids unique of calls without an id."""
+    pairs = _Pairs(blocks, id_prefix)
     if pairs.stray:
         warnings.add(STRAY)
     texts: list[TextBlock] = []
@@ -142,7 +142,7 @@ def _call_messages(
     message: Fields = {"role": "assistant", "content": text or None}
     times = [*(words.at for words in texts), *(call.at for _, call in calls)]
     if calls:
-        message["tool_calls"] = [_called(id, call) for id, call in calls]
+        message["tool_calls"] = [_tool_call_object(id, call) for id, call in calls]
     if text or calls:
         yield TimedMessage(message, times[0])
     for id, _ in calls:
@@ -150,28 +150,30 @@ def _call_messages(
         yield TimedMessage({"role": "tool", "tool_call_id": id, "content": result.text}, result.at)
 
 
-def _called(id: str, call: ToolCall) -> Fields:
+def _tool_call_object(id: str, call: ToolCall) -> Fields:
     function = {"name": call.name, "arguments": call.arguments}
     return {"id": id, "type": "function", "function": function}
 
 
 def blocks_of(item: Fields, at: float | None, warnings: Warnings) -> Iterator[Block]:
     """The blocks of an item of OpenAI's Responses API that is not a user message."""
-    kind, call = text_in(item, "type"), text_in(item, "call_id")
+    kind, call_id = text_in(item, "type"), text_in(item, "call_id")
     name = text_in(item, "name") or kind.removesuffix("_call")
     if kind in ("function_call", "custom_tool_call"):
-        yield ToolCall(name, as_arguments(item.get("arguments", item.get("input", ""))), call, at)
+        yield ToolCall(
+            name, as_arguments(item.get("arguments", item.get("input", ""))), call_id, at
+        )
     elif kind == "local_shell_call":
-        given = as_arguments(fields_in(item, "action"))
-        yield ToolCall(name, given, call or text_in(item, "id"), at)
+        arguments = as_arguments(fields_in(item, "action"))
+        yield ToolCall(name, arguments, call_id or text_in(item, "id"), at)
     elif kind.endswith("_call_output"):
         output = item.get("output")
-        told = output.get("content") if isinstance(output, dict) else output
-        yield ToolResult(result_text(told), call, at)
+        result = output.get("content") if isinstance(output, dict) else output
+        yield ToolResult(result_text(result), call_id, at)
     elif kind == "message":
         yield TextBlock(result_text(item.get("content")), at)
     elif kind == "reasoning":
         warnings.add(THOUGHTS)
     elif kind.endswith("_call"):
-        about = text_in(fields_in(item, "action"), "query")
-        yield TextBlock(f"[{name.replace('_', ' ')}{': ' if about else ''}{about}]", at)
+        query = text_in(fields_in(item, "action"), "query")
+        yield TextBlock(f"[{name.replace('_', ' ')}{': ' if query else ''}{query}]", at)

@@ -17,7 +17,7 @@ from proxy.portable.programs.content import in_brackets
 from proxy.portable.programs.tree import Branches, TimedMessage, cycle_warning, parents_first
 from proxy.portable.source import Conversation, Warnings
 
-PASSED_OVER = frozenset({"thoughts", "reasoning_recap", "model_editable_context"})
+SKIPPED_TYPES = frozenset({"thoughts", "reasoning_recap", "model_editable_context"})
 """Content types of the model's reasoning, and of context for the model only."""
 
 INSTRUCTIONS = "user_editable_context"
@@ -33,7 +33,7 @@ def text_of(message: Fields) -> str:
 
 def _texts(content: Fields) -> Iterator[str]:
     kind = text_in(content, "content_type")
-    if kind in PASSED_OVER:
+    if kind in SKIPPED_TYPES:
         return
     if kind == INSTRUCTIONS:
         yield text_in(content, "user_profile")
@@ -92,12 +92,12 @@ def conversation_of(fields: Fields, warnings: Warnings, number: int) -> Conversa
     """None if nothing is said in it."""
     mapping = fields_in(fields, "mapping")
     tree = _Tree(mapping, warnings)
-    if tree.seen < len(mapping):
-        warnings.add(cycle_warning(len(mapping) - tree.seen, number))
+    if tree.reached < len(mapping):
+        warnings.add(cycle_warning(len(mapping) - tree.reached, number))
     if not len(tree.branches):
         return None
     return Conversation(
-        said=tree.branches.said(text_in(fields, "current_node")),
+        messages=tree.branches.messages(text_in(fields, "current_node")),
         system=tuple(jsontext.encode(message) for message in tree.system),
         id=text_in(fields, "conversation_id") or text_in(fields, "id") or None,
         title=text_in(fields, "title"),
@@ -106,12 +106,12 @@ def conversation_of(fields: Fields, warnings: Warnings, number: int) -> Conversa
 
 
 class _Entry(msgspec.Struct, frozen=True):
-    """The message of a node.  ``role`` is "" for an empty one; ``called`` is the tool that the text
+    """The message of a node.  ``role`` is "" for an empty one; ``tool`` is the tool that the text
     is sent to."""
 
     role: str = ""
     text: str = ""
-    called: str = ""
+    tool: str = ""
     at: float | None = None
 
 
@@ -123,10 +123,10 @@ def _entry(message: Fields) -> _Entry:
     if role not in ("user", "assistant", "tool") or _is_hidden(message):
         return _Entry()
     to = text_in(message, "recipient")
-    called = to if role == "assistant" and to not in NOT_TOOLS else ""
-    if not text and not called and role != "tool":
+    tool = to if role == "assistant" and to not in NOT_TOOLS else ""
+    if not text and not tool and role != "tool":
         return _Entry()
-    return _Entry(role, text, called, time_in(message, "create_time"))
+    return _Entry(role, text, tool, time_in(message, "create_time"))
 
 
 def _is_hidden(message: Fields) -> bool:
@@ -134,32 +134,29 @@ def _is_hidden(message: Fields) -> bool:
 
 
 class _Tree:
-    """The nodes of a conversation as branches; ``seen`` is their number without those in cycles."""
+    """The nodes of a conversation as branches; ``reached`` counts those that are in no cycle."""
 
     def __init__(self, mapping: Fields, warnings: Warnings) -> None:
-        self._mapping, self._warnings = mapping, warnings
+        self._warnings = warnings
         self.branches = Branches()
         self.system: list[Fields] = []
         parents = {id: text_in(fields_in(mapping, id), "parent") for id in mapping}
-        order = list(parents_first(parents, self._children))
-        self.seen = len(order)
+        order = list(parents_first(parents, lambda id: list_in(fields_in(mapping, id), "children")))
+        self.reached = len(order)
         messages = {id: fields_in(fields_in(mapping, id), "message") for id, _ in order}
         self._entries = {id: _entry(message) for id, message in messages.items()}
         self._results = _results(order, self._entries)
         for id, parent in order:
             self.branches.add(id, parent, self._messages_of(id, self._entries[id]))
 
-    def _children(self, id: str) -> list[object]:
-        return list_in(fields_in(self._mapping, id), "children")
-
     def _messages_of(self, id: str, entry: _Entry) -> Iterator[TimedMessage]:
         """A result stands with its call, as one: a tool may tell it in several messages."""
         if entry.role == "system":
             if not len(self.branches):
                 self.system.append({"role": "system", "content": entry.text})
-        elif entry.called:
-            given = jsontext.encode({"input": entry.text}).decode()
-            call = ToolCall(entry.called, given, f"call_{id}", entry.at)
+        elif entry.tool:
+            arguments = jsontext.encode({"input": entry.text}).decode()
+            call = ToolCall(entry.tool, arguments, f"call_{id}", entry.at)
             yield from answer([call, *self._result(id)], id, self._warnings)
         elif entry.role == "tool":
             yield from answer(self._result(id), id, self._warnings)
@@ -167,9 +164,9 @@ class _Tree:
             yield TimedMessage({"role": entry.role, "content": entry.text}, entry.at)
 
     def _result(self, id: str) -> list[ToolResult]:
-        told = self._results.get(id, [])
-        text = "\n".join(entry.text for entry in told)
-        return [ToolResult(text, at=told[0].at)] if told else []
+        entries = self._results.get(id, [])
+        text = "\n".join(entry.text for entry in entries)
+        return [ToolResult(text, at=entries[0].at)] if entries else []
 
 
 def _results(
@@ -179,11 +176,11 @@ def _results(
 
     Empty nodes may be between call and result.
     """
-    found: dict[str, list[_Entry]] = {}
+    results: dict[str, list[_Entry]] = {}
     calls: dict[str, str] = {}
     for id, parent in order:
-        entry, before = entries[id], calls.get(parent, "")
+        entry, call_id = entries[id], calls.get(parent, "")
         if entry.role == "tool":
-            found.setdefault(before or id, []).append(entry)
-        calls[id] = id if entry.called else before if entry.role in ("", "tool") else ""
-    return found
+            results.setdefault(call_id or id, []).append(entry)
+        calls[id] = id if entry.tool else call_id if entry.role in ("", "tool") else ""
+    return results

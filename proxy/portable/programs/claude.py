@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from proxy.portable.check import Fields, list_in, text_in, timestamp_in
+from proxy.portable.check import Fields, list_in, objects_in, text_in, timestamp_in
 from proxy.portable.programs.blocks import (
     FILES,
     THOUGHTS,
     Block,
     TextBlock,
     answer,
-    call_and_result,
+    call_or_result,
     result_text,
 )
 from proxy.portable.programs.content import file_line
@@ -27,18 +27,17 @@ from proxy.portable.programs.tree import TimedMessage, TreeEntry, conversation
 from proxy.portable.source import Conversation, Warnings
 
 SKIPPED_BLOCKS = frozenset({"token_budget", "flag", ""})
-"""Blocks that say nothing."""
+"""Types of blocks without content."""
 
 
 def conversation_of(fields: Fields, warnings: Warnings, number: int) -> Conversation | None:
     """None if nothing is said in it."""
     entries: list[TreeEntry] = []
-    for message in list_in(fields, "chat_messages"):
-        if isinstance(message, dict):
-            before = entries[-1].id if entries else ""
-            own = text_in(message, "uuid") or f"#{len(entries)}"
-            parent = text_in(message, "parent_message_uuid") or before
-            entries.append(TreeEntry(own, parent, tuple(_messages_of(message, own, warnings))))
+    for message in objects_in(fields, "chat_messages"):
+        previous = entries[-1].id if entries else ""
+        id_ = text_in(message, "uuid") or f"#{len(entries)}"
+        parent = text_in(message, "parent_message_uuid") or previous
+        entries.append(TreeEntry(id_, parent, tuple(_messages_of(message, id_, warnings))))
     return conversation(
         entries,
         warnings,
@@ -50,7 +49,7 @@ def conversation_of(fields: Fields, warnings: Warnings, number: int) -> Conversa
     )
 
 
-def _messages_of(message: Fields, own: str, warnings: Warnings) -> Iterator[TimedMessage]:
+def _messages_of(message: Fields, id_: str, warnings: Warnings) -> Iterator[TimedMessage]:
     at = timestamp_in(message, "created_at")
     blocks = list(_blocks(message, at, warnings))
     files = list(_files(message))
@@ -58,7 +57,7 @@ def _messages_of(message: Fields, own: str, warnings: Warnings) -> Iterator[Time
         warnings.add(FILES)
     if text_in(message, "sender") == "assistant":
         lines = (TextBlock(line, at) for line in files)
-        yield from answer([*blocks, *lines], own, warnings)
+        yield from answer([*blocks, *lines], id_, warnings)
         return
     text = "\n".join([*(block.text for block in blocks if isinstance(block, TextBlock)), *files])
     if text:
@@ -74,9 +73,9 @@ def _blocks(message: Fields, at: float | None, warnings: Warnings) -> Iterator[B
             continue
         kind = text_in(block, "type")
         when = timestamp_in(block, "start_timestamp") or at
-        called = call_and_result(block, when)
-        if called is not None:
-            yield called
+        tool_block = call_or_result(block, when)
+        if tool_block is not None:
+            yield tool_block
         elif kind.endswith("thinking"):
             warnings.add(THOUGHTS)
         elif kind not in SKIPPED_BLOCKS:
@@ -84,12 +83,10 @@ def _blocks(message: Fields, at: float | None, warnings: Warnings) -> Iterator[B
 
 
 def _files(message: Fields) -> Iterator[str]:
-    """A line for each file, with the text that was taken out of it where that is there."""
-    for name in ("attachments", "files"):
-        for file in list_in(message, name):
-            if isinstance(file, dict):
-                kind = text_in(file, "file_type") or text_in(file, "file_kind") or "file"
-                yield file_line(file, kind=kind, name="file_name", size="file_size")
-                text = text_in(file, "extracted_content")
-                if text:
-                    yield text
+    """A line for each file, and the text extracted from it, if there is any."""
+    for file in [*objects_in(message, "attachments"), *objects_in(message, "files")]:
+        kind = text_in(file, "file_type") or text_in(file, "file_kind") or "file"
+        yield file_line(file, kind=kind, name="file_name", size="file_size")
+        text = text_in(file, "extracted_content")
+        if text:
+            yield text

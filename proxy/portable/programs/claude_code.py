@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from proxy.chat.typed import typed_part
 from proxy.portable.check import Fields, fields_in, list_in, text_in, timestamp_in
-from proxy.portable.programs.blocks import ADDED, THOUGHTS, TextBlock, call_and_result, result_text
+from proxy.portable.programs.blocks import ADDED, THOUGHTS, TextBlock, call_or_result, result_text
 from proxy.portable.programs.content import content_of
 from proxy.portable.programs.record import TranscriptTree
 from proxy.portable.source import Conversation, Warnings
@@ -34,7 +34,7 @@ class ClaudeCode:
     """See :class:`proxy.portable.programs.reading.Log`."""
 
     def __init__(self, warnings: Warnings) -> None:
-        self._warnings, self._record = warnings, TranscriptTree(warnings)
+        self._warnings, self._tree = warnings, TranscriptTree(warnings)
         self._answers: dict[str, str] = {}
         """The first line of each answer, by the id of the message."""
         self._titles: dict[str, str] = {}
@@ -47,14 +47,14 @@ class ClaudeCode:
         kind, id = text_in(fields, "type"), text_in(fields, "uuid")
         if kind in TITLES:
             self._titles[kind] = text_in(fields, TITLES[kind])
-        elif kind == "last-prompt" and text_in(fields, "leafUuid") in self._record:
+        elif kind == "last-prompt" and text_in(fields, "leafUuid") in self._tree:
             self._last = text_in(fields, "leafUuid")
         if not id:
             return 0
         if fields.get("isSidechain") is True:
             self._warnings.add(ASIDE, line)
             return 0
-        if id in self._record:
+        if id in self._tree:
             self._warnings.add(TWICE, line)
             return 0
         parent = self._parent(fields, line)
@@ -63,14 +63,14 @@ class ClaudeCode:
         if self._began is None:
             self._began = timestamp_in(fields, "timestamp")
         attachment = fields_in(fields, "attachment")
-        if kind == "attachment" and _is_sent(attachment):
+        if kind == "attachment" and _is_user_prompt(attachment):
             kind, fields = "user", {**fields, "message": {"content": attachment.get("prompt")}}
         return self._add_line(kind, id, parent, fields)
 
     def _parent(self, fields: Fields, line: int) -> str:
-        wanted = text_in(fields, "parentUuid") or text_in(fields, "logicalParentUuid")
-        if not wanted or wanted in self._record:
-            return wanted
+        parent = text_in(fields, "parentUuid") or text_in(fields, "logicalParentUuid")
+        if not parent or parent in self._tree:
+            return parent
         self._warnings.add(LOST, line)
         return self._before
 
@@ -80,7 +80,7 @@ class ClaudeCode:
         if kind not in ("user", "assistant") or hidden or fields.get("isApiErrorMessage") is True:
             if hidden:
                 self._warnings.add(ADDED)
-            self._record.add_entry(id, parent)
+            self._tree.add_entry(id, parent)
             return 0
         self._last = id
         at = timestamp_in(fields, "timestamp")
@@ -90,54 +90,54 @@ class ClaudeCode:
 
     def _add_user(self, id: str, parent: str, content: object, at: float | None) -> int:
         blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
-        self._record.add_entry(id, parent)
-        held, said = 0, []
+        self._tree.add_entry(id, parent)
+        size, parts = 0, []
         for block in filter(_is_object, blocks):
-            result = call_and_result(block, at)
+            result = call_or_result(block, at)
             if result is not None:
-                held += self._record.add_block(id, result)
+                size += self._tree.add_block(id, result)
             else:
-                said += list(self._typed(block))
-        if not said:
-            return held
-        return held + self._record.add_user_message(id, parent, content_of(said), at)
+                parts += list(self._user_parts(block))
+        if not parts:
+            return size
+        return size + self._tree.add_user_message(id, parent, content_of(parts), at)
 
-    def _typed(self, block: Fields) -> Iterator[Fields]:
+    def _user_parts(self, block: Fields) -> Iterator[Fields]:
         if text_in(block, "type") != "text":
             yield block
             return
         text = text_in(block, "text")
-        found = typed_part(text).strip()
-        if found != text.strip():
+        user_text = typed_part(text).strip()
+        if user_text != text.strip():
             self._warnings.add(ADDED)
-        if found:
-            yield {"type": "text", "text": found}
+        if user_text:
+            yield {"type": "text", "text": user_text}
 
     def _add_answer(self, id: str, parent: str, message: Fields, at: float | None) -> int:
         first_id = self._answers.setdefault(text_in(message, "id") or id, id)
         if first_id == id:
-            self._record.add_entry(id, parent)
+            self._tree.add_entry(id, parent)
         else:
-            self._record.add_alias(id, first_id)
+            self._tree.add_alias(id, first_id)
         return sum(self._add_block(id, block, at) for block in list_in(message, "content"))
 
     def _add_block(self, id: str, block: object, at: float | None) -> int:
         fields = block if isinstance(block, dict) else {}
-        called = call_and_result(fields, at)
-        if called is None and text_in(fields, "type").endswith("thinking"):
+        tool_block = call_or_result(fields, at)
+        if tool_block is None and text_in(fields, "type").endswith("thinking"):
             self._warnings.add(THOUGHTS)
             return 0
-        return self._record.add_block(id, called or TextBlock(result_text([block]), at))
+        return self._tree.add_block(id, tool_block or TextBlock(result_text([block]), at))
 
     def conversation(self) -> Conversation | None:
-        said = self._record.messages(self._last)
-        if not said:
+        messages = self._tree.messages(self._last)
+        if not messages:
             return None
         title = next((self._titles[kind] for kind in TITLES if self._titles.get(kind)), None)
-        return Conversation(said, id=self._session or None, title=title, created_at=self._began)
+        return Conversation(messages, id=self._session or None, title=title, created_at=self._began)
 
 
-def _is_sent(attachment: Fields) -> bool:
+def _is_user_prompt(attachment: Fields) -> bool:
     """Whether an attachment is a message that the user sent while an answer was made."""
     return (
         text_in(attachment, "type") == "queued_command"

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from proxy.chat.message import SYSTEM_ROLES
 from proxy.chat.typed import typed_part
-from proxy.portable.check import Fields, fields_in, list_in, text_in, timestamp_in
+from proxy.portable.check import Fields, fields_in, objects_in, text_in, timestamp_in
 from proxy.portable.programs.blocks import ADDED, ToolResult, blocks_of
 from proxy.portable.programs.claude_code import ASIDE
 from proxy.portable.programs.content import content_of
@@ -24,14 +24,14 @@ class Codex:
     """See :class:`proxy.portable.programs.reading.Log`."""
 
     def __init__(self, warnings: Warnings) -> None:
-        self._warnings, self._record = warnings, TranscriptTree(warnings)
+        self._warnings, self._tree = warnings, TranscriptTree(warnings)
         self._meta: Fields | None = None
         self._count = 0
         self._last = self._open = ""
         """The previous entry, and the answer that further items belong to, "" if none."""
-        self._asked: list[str] = []
+        self._turn_starts: list[str] = []
         """The entry before each turn of the user, to return to on a rollback."""
-        self._aside = False
+        self._is_subagent = False
 
     def add(self, fields: Fields, line: int) -> int:
         kind, payload = text_in(fields, "type"), fields_in(fields, "payload")
@@ -43,8 +43,8 @@ class Codex:
         elif kind == "compacted":
             self._warnings.add(ADDED)
         elif kind == "event_msg" and text_in(payload, "type") == "thread_rolled_back":
-            self._take_back(payload.get("num_turns"))
-        elif kind == "response_item" and not self._aside:
+            self._roll_back(payload.get("num_turns"))
+        elif kind == "response_item" and not self._is_subagent:
             return self._add_item(payload, at)
         return 0
 
@@ -53,14 +53,14 @@ class Codex:
         if self._meta is not None or "id" not in meta:
             return
         self._meta = {name: meta[name] for name in ("id", "timestamp") if name in meta}
-        self._aside = "subagent" in fields_in(meta, "source")
-        if self._aside:
+        self._is_subagent = "subagent" in fields_in(meta, "source")
+        if self._is_subagent:
             self._warnings.add(ASIDE, line)
 
-    def _take_back(self, turns: object) -> None:
-        if isinstance(turns, int) and self._asked and turns > 0:
-            self._last = self._asked[-turns:][0]
-            del self._asked[-turns:]
+    def _roll_back(self, turns: object) -> None:
+        if isinstance(turns, int) and self._turn_starts and turns > 0:
+            self._last = self._turn_starts[-turns:][0]
+            del self._turn_starts[-turns:]
             self._open = ""
 
     def _add_item(self, item: Fields, at: float | None) -> int:
@@ -70,51 +70,51 @@ class Codex:
             return 0
         if role == "user":
             return self._add_user(item, at)
-        held = 0
+        size = 0
         for block in blocks_of(item, at, self._warnings):
             if not self._open and not isinstance(block, ToolResult):
-                self._open = self._entry()
-                self._record.add_entry(self._open, self._last)
+                self._open = self._new_id()
+                self._tree.add_entry(self._open, self._last)
                 self._last = self._open
             if self._open or (isinstance(block, ToolResult) and block.id):
-                held += self._record.add_block(self._open, block)
-        return held
+                size += self._tree.add_block(self._open, block)
+        return size
 
     def _add_user(self, item: Fields, at: float | None) -> int:
-        parts = [part for part in list_in(item, "content") if isinstance(part, dict)]
-        said = [kept for part in parts if (kept := _without_program_text(part)) is not None]
-        if said != parts:
+        parts = objects_in(item, "content")
+        user_parts = [kept for part in parts if (kept := _without_program_text(part)) is not None]
+        if user_parts != parts:
             self._warnings.add(ADDED)
-        if not said:
+        if not user_parts:
             return 0
-        own = self._entry()
-        held = self._record.add_user_message(
-            own, self._last, content_of([_plain(x) for x in said]), at
+        id_ = self._new_id()
+        size = self._tree.add_user_message(
+            id_, self._last, content_of([_plain(x) for x in user_parts]), at
         )
-        self._asked.append(self._last)
-        self._last, self._open = own, ""
-        return held
+        self._turn_starts.append(self._last)
+        self._last, self._open = id_, ""
+        return size
 
-    def _entry(self) -> str:
+    def _new_id(self) -> str:
         self._count += 1
         return f"#{self._count}"
 
     def conversation(self) -> Conversation | None:
-        said = self._record.messages(self._last)
-        if not said:
+        messages = self._tree.messages(self._last)
+        if not messages:
             return None
         meta = self._meta or {}
         began = timestamp_in(meta, "timestamp")
-        return Conversation(said, id=text_in(meta, "id") or None, created_at=began)
+        return Conversation(messages, id=text_in(meta, "id") or None, created_at=began)
 
 
 def _without_program_text(part: Fields) -> Fields | None:
     """A part without what the program put in, None where that is all of it."""
     text = text_in(part, "text")
-    own = typed_part(text)
-    if own == text:
+    user_text = typed_part(text)
+    if user_text == text:
         return part
-    return {**part, "text": own} if own.strip() else None
+    return {**part, "text": user_text} if user_text.strip() else None
 
 
 def _plain(part: Fields) -> Fields:

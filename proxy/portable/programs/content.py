@@ -10,14 +10,15 @@ def in_brackets(*details: str) -> str:
     return f"[{', '.join(filter(None, details))}]"
 
 
-def file_line(about: Fields, *, kind: str, name: str = "name", size: str = "size") -> str:
+def file_line(fields: Fields, *, kind: str, name: str = "name", size: str = "size") -> str:
     """The line of a file; ``name`` and ``size`` (bytes) are the fields that have them."""
-    found = about.get(size)
-    bytes = f"{found} bytes" if isinstance(found, int) and not isinstance(found, bool) else ""
-    return in_brackets(kind, bytes, text_in(about, name))
+    count = fields.get(size)
+    known = isinstance(count, int) and not isinstance(count, bool)
+    bytes = f"{count} bytes" if known else ""
+    return in_brackets(kind, bytes, text_in(fields, name))
 
 
-PASSED_OVER = frozenset({"tool_use", "tool_call", "thinking", "reasoning", "redacted_thinking"})
+SKIPPED_TYPES = frozenset({"tool_use", "tool_call", "thinking", "reasoning", "redacted_thinking"})
 """Calls stand elsewhere, and thoughts do not belong into a chat's messages."""
 
 
@@ -38,13 +39,13 @@ def _part(block: object) -> Fields | None:
     if not isinstance(block, dict):
         return None
     kind = text_in(block, "type")
-    if kind in PASSED_OVER:
+    if kind in SKIPPED_TYPES:
         return None
     if kind == "text":
         return _text(text_in(block, "text"))
     if kind == "image_url":
-        found = block.get("image_url")
-        return _image(found if isinstance(found, str) else text_in(fields_in(block, kind), "url"))
+        image = block.get("image_url")
+        return _image(image if isinstance(image, str) else text_in(fields_in(block, kind), "url"))
     if kind == "image":
         return _image(_address(block))
     if kind in ("input_audio", "file") and fields_in(block, kind):

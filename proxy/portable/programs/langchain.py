@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from proxy.chat import jsontext
-from proxy.portable.check import Fields, fields_in, list_in, text_in, value_of
+from proxy.portable.check import Fields, fields_in, list_in, objects_in, text_in, value_of
 from proxy.portable.messages import MessageLists
 from proxy.portable.programs.content import content_of
 from proxy.portable.source import ImportedPart
@@ -26,16 +26,16 @@ ROLES = {
 class LangChain(MessageLists):
     """See :class:`proxy.portable.messages.MessageLists`."""
 
-    def _take(self, item: bytes) -> Iterator[ImportedPart]:
+    def _add_item(self, item: bytes) -> Iterator[ImportedPart]:
         value = value_of(item, "no list of messages")
         if self._items.number == 1:
-            self._several = isinstance(value, list)
-        if not self._items.listed or self._several != isinstance(value, list):
+            self._has_conversations = isinstance(value, list)
+        if not self._items.listed or self._has_conversations != isinstance(value, list):
             raise ValueError("no list of messages")
         if isinstance(value, list):
             yield from self._conversation([_message(each, n) for n, each in enumerate(value)])
         else:
-            self._one.add(_message(value, self._items.number - 1))
+            self._buffer.add(_message(value, self._items.number - 1))
 
 
 def _message(value: object, index: int) -> bytes:
@@ -64,7 +64,7 @@ def _role(kind: str, data: Fields) -> str | None:
 def _calls(data: Fields) -> Fields:
     """The calls of an answer, as OpenAI has them."""
     more = fields_in(data, "additional_kwargs")
-    calls = [_call(call) for call in list_in(data, "tool_calls") if isinstance(call, dict)]
+    calls = [_call(call) for call in objects_in(data, "tool_calls")]
     if calls or list_in(more, "tool_calls"):
         return {"tool_calls": calls or list_in(more, "tool_calls")}
     if isinstance(more.get("function_call"), dict):

@@ -22,6 +22,7 @@ from proxy.portable.check import (
     check_text,
     fields_in,
     list_in,
+    objects_in,
     replace_lone_surrogates,
     text_in,
     timestamp_in,
@@ -65,7 +66,7 @@ PIECE = 64 * 1024
 """Bytes that are read by one call."""
 
 
-def flat(item: bytes) -> Fields:
+def parse_flat(item: bytes) -> Fields:
     """Parse a conversation with its messages in one list, "messages", parents first.
 
     Raises ValueError.
@@ -74,20 +75,20 @@ def flat(item: bytes) -> Fields:
     item = replace_lone_surrogates(item)
     events = ijson.sendable_list()
     parser = ijson.basic_parse_coro(events, use_float=True)  # see opening
-    reading = _Flat()
+    builder = _FlatBuilder()
     try:
         for at in range(0, len(item), PIECE):
             parser.send(item[at : at + PIECE])
             for event, value in events:
-                reading.take(event, value)
+                builder.handle_event(event, value)
             events.clear()
         parser.close()
     except ijson.JSONError:
         raise ValueError(UNREADABLE) from None
-    return {**reading.top, "messages": reading.messages}
+    return {**builder.top, "messages": builder.messages}
 
 
-class _Flat:
+class _FlatBuilder:
     """Builds values from parser events without recursion, and collects nested messages."""
 
     def __init__(self) -> None:
@@ -95,7 +96,7 @@ class _Flat:
         self.messages: list[Fields] = []
         self._open: list[_Open] = []
 
-    def take(self, event: str, value: object) -> None:
+    def handle_event(self, event: str, value: object) -> None:
         if event == "map_key":
             self._open[-1].key = str(value)
         elif event == "start_map":
@@ -108,13 +109,13 @@ class _Flat:
             self._put(value)
 
     def _begin(self, value: Fields | list[object]) -> None:
-        around = self._open[-1] if self._open else None
+        parent = self._open[-1] if self._open else None
         kind: _Kind = "value"
-        if around is None and isinstance(value, dict):
+        if parent is None and isinstance(value, dict):
             self.top, kind = value, "message"
-        elif around and around.kind == "message" and around.key in LISTS:
+        elif parent and parent.kind == "message" and parent.key in LISTS:
             kind = "messages"
-        elif around and around.kind == "messages" and isinstance(value, dict):
+        elif parent and parent.kind == "messages" and isinstance(value, dict):
             kind = "message"
             self.messages.append(value)
             check_count(len(self.messages))
@@ -123,46 +124,45 @@ class _Flat:
         self._open.append(_Open(value, kind))
 
     def _put(self, value: object) -> None:
-        around = self._open[-1] if self._open else None
-        if around and isinstance(around.value, dict):
-            around.value[around.key] = value
-        elif around and around.kind == "value":
-            around.value.append(value)
+        parent = self._open[-1] if self._open else None
+        if parent and isinstance(parent.value, dict):
+            parent.value[parent.key] = value
+        elif parent and parent.kind == "value":
+            parent.value.append(value)
 
 
 def conversation_of(fields: Fields, warnings: Warnings, number: int) -> Conversation | None:
     """None if nothing is said in it."""
-    told = text_in(fields_in(fields, "options"), "promptPrefix")
+    instructions = text_in(fields_in(fields, "options"), "promptPrefix")
     return conversation(
         _entries(list_in(fields, "messages"), warnings),
         warnings,
         number,
-        system=[{"role": "system", "content": told}] if told else (),
+        system=[{"role": "system", "content": instructions}] if instructions else (),
         id=text_in(fields, "conversationId"),
         title=text_in(fields, "title"),
     )
 
 
 def _entries(messages: list[object], warnings: Warnings) -> Iterator[TreeEntry]:
-    before = ""
+    previous = ""
     for place, message in enumerate(messages):
         if isinstance(message, dict):
-            own = text_in(message, "messageId") or f"#{place}"
-            parent = text_in(message, "parentMessageId") or before
-            yield TreeEntry(own, parent, tuple(_messages_of(message, own, warnings)))
-            before = own
+            id_ = text_in(message, "messageId") or f"#{place}"
+            parent = text_in(message, "parentMessageId") or previous
+            yield TreeEntry(id_, parent, tuple(_messages_of(message, id_, warnings)))
+            previous = id_
 
 
-def _messages_of(message: Fields, own: str, warnings: Warnings) -> Iterator[TimedMessage]:
+def _messages_of(message: Fields, id_: str, warnings: Warnings) -> Iterator[TimedMessage]:
     at = timestamp_in(message, "createdAt")
     if message.get("error") is True:
         warnings.add(ERRORS)
         return
-    parts = [part for part in list_in(message, "content") if isinstance(part, dict)]
-    parts = parts or [{"type": "text", "text": message.get("text")}]
+    parts = objects_in(message, "content") or [{"type": "text", "text": message.get("text")}]
     files = _files(message, warnings)
     if message.get("isCreatedByUser") is not True:
-        yield from _answer(parts, files, own, at, warnings)
+        yield from _answer(parts, files, id_, at, warnings)
         return
     blocks = [block for part in parts for block in _blocks(part, at, warnings)]
     yield from _user_messages(
@@ -177,30 +177,29 @@ def _user_messages(texts: Iterable[str], at: float | None) -> Iterator[TimedMess
 
 
 def _answer(
-    parts: Sequence[Fields], files: Iterable[str], own: str, at: float | None, warnings: Warnings
+    parts: Sequence[Fields], files: Iterable[str], id_: str, at: float | None, warnings: Warnings
 ) -> Iterator[TimedMessage]:
     """The messages of an answer, with the user's messages that were sent while it was made."""
     blocks: list[Block] = []
-    made = own
+    id_prefix = id_
     for place, part in enumerate(parts):
         if text_in(part, "type") == "steer":
-            yield from answer(blocks, made, warnings)
+            yield from answer(blocks, id_prefix, warnings)
             yield from _user_messages([text_in(part, "steer"), *_files(part, warnings)], at)
-            blocks, made = [], f"{own}_{place}"
+            blocks, id_prefix = [], f"{id_}_{place}"
         else:
             blocks += _blocks(part, at, warnings)
-    yield from answer([*blocks, *(TextBlock(line, at) for line in files)], made, warnings)
+    yield from answer([*blocks, *(TextBlock(line, at) for line in files)], id_prefix, warnings)
 
 
-def _files(of: Fields, warnings: Warnings) -> list[str]:
-    files = [_file(file) for file in list_in(of, "files") if isinstance(file, dict)]
+def _files(fields: Fields, warnings: Warnings) -> list[str]:
+    files = [
+        file_line(file, kind=text_in(file, "type") or "file", name="filename", size="bytes")
+        for file in objects_in(fields, "files")
+    ]
     if files:
         warnings.add(FILES)
     return files
-
-
-def _file(file: Fields) -> str:
-    return file_line(file, kind=text_in(file, "type") or "file", name="filename", size="bytes")
 
 
 def _blocks(part: Fields, at: float | None, warnings: Warnings) -> Iterator[Block]:
@@ -210,7 +209,7 @@ def _blocks(part: Fields, at: float | None, warnings: Warnings) -> Iterator[Bloc
     elif kind == "error":
         warnings.add(ERRORS)
     elif call:
-        yield from _called(call, at)
+        yield from _call_blocks(call, at)
     elif kind == "text":
         inner = fields_in(part, "text")
         yield TextBlock(text_in(inner, "value") if inner else text_in(part, "text"), at)
@@ -218,11 +217,11 @@ def _blocks(part: Fields, at: float | None, warnings: Warnings) -> Iterator[Bloc
         yield TextBlock(result_text([part]), at)
 
 
-def _called(call: Fields, at: float | None) -> Iterator[Block]:
+def _call_blocks(call: Fields, at: float | None) -> Iterator[Block]:
     function = fields_in(call, "function") or call
     id = text_in(call, "id")
-    given = function.get("args", function.get("arguments", {}))
-    yield ToolCall(text_in(function, "name") or "tool", as_arguments(given), id, at)
+    arguments = function.get("args", function.get("arguments", {}))
+    yield ToolCall(text_in(function, "name") or "tool", as_arguments(arguments), id, at)
     output = function.get("output")
     if output is not None:
         yield ToolResult(result_text(output), id, at)

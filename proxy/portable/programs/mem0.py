@@ -22,14 +22,14 @@ def note_of(fields: Fields, warnings: Warnings, number: int) -> tuple[str | None
     if not text.strip():
         warnings.add(f"memory {number} says nothing and was left out")
         return None
-    beside = {name: fields[name] for name in METADATA_FIELDS if fields.get(name)}
+    more_metadata = {name: fields[name] for name in METADATA_FIELDS if fields.get(name)}
     user = text_in(fields, "user_id") or None
     return user, Note(
         labels=("mem0",),
         key=text_in(fields, "id") or text[:200],
         value=jsontext.encode(fields),
         text=text,
-        metadata={**fields_in(fields, "metadata"), **beside},
+        metadata={**fields_in(fields, "metadata"), **more_metadata},
         created_at=timestamp_in(fields, "created_at"),
         updated_at=timestamp_in(fields, "updated_at"),
         until=timestamp_in(fields, "expiration_date"),

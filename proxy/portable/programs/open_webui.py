@@ -16,7 +16,7 @@ from html import unescape
 
 from proxy.chat import jsontext
 from proxy.memory.ids import is_id
-from proxy.portable.check import Fields, fields_in, list_in, text_in, timestamp_in
+from proxy.portable.check import Fields, fields_in, list_in, objects_in, text_in, timestamp_in
 from proxy.portable.programs.blocks import (
     FILES,
     THOUGHTS,
@@ -59,62 +59,61 @@ def conversation_of(fields: Fields, warnings: Warnings, number: int) -> Conversa
 
 def _entries(history: Fields, chat: Fields, warnings: Warnings) -> Iterator[TreeEntry]:
     """The messages of the history, or the chat's list of messages without one."""
-    before = ""
+    previous = ""
     named = list(fields_in(history, "messages").items()) or [
         ("", message) for message in list_in(chat, "messages")
     ]
     for place, (id, message) in enumerate(named):
         if isinstance(message, dict):
-            own = id or text_in(message, "id") or f"#{place}"
-            parent = text_in(message, "parentId") if "parentId" in message else before
-            yield TreeEntry(own, parent, tuple(_messages_of(message, own, warnings)))
-            before = own
+            id_ = id or text_in(message, "id") or f"#{place}"
+            parent = text_in(message, "parentId") if "parentId" in message else previous
+            yield TreeEntry(id_, parent, tuple(_messages_of(message, id_, warnings)))
+            previous = id_
 
 
-def _messages_of(message: Fields, own: str, warnings: Warnings) -> Iterator[TimedMessage]:
+def _messages_of(message: Fields, id_: str, warnings: Warnings) -> Iterator[TimedMessage]:
     at = timestamp_in(message, "timestamp")
-    files = [_file(file) for file in list_in(message, "files") if isinstance(file, dict)]
+    files = [
+        file_line(file, kind=text_in(file, "type") or "file")
+        for file in objects_in(message, "files")
+    ]
     if files:
         warnings.add(FILES)
     if text_in(message, "role") == "assistant":
         blocks = [*_blocks(message, at, warnings), *(TextBlock(line, at) for line in files)]
-        yield from answer(blocks, own, warnings)
+        yield from answer(blocks, id_, warnings)
         return
     text = "\n".join(filter(None, [text_in(message, "content"), *files]))
     if text:
         yield TimedMessage({"role": "user", "content": text}, at)
 
 
-def _file(file: Fields) -> str:
-    return file_line(file, kind=text_in(file, "type") or "file")
-
-
 def _blocks(message: Fields, at: float | None, warnings: Warnings) -> Iterator[Block]:
-    items = [item for item in list_in(message, "output") if isinstance(item, dict)]
+    items = objects_in(message, "output")
     for item in items:
         yield from blocks_of(item, at, warnings)
     if not items:
-        yield from _unfolded(text_in(message, "content"), at, warnings)
+        yield from _blocks_of_text(text_in(message, "content"), at, warnings)
 
 
-def _unfolded(text: str, at: float | None, warnings: Warnings) -> Iterator[Block]:
+def _blocks_of_text(text: str, at: float | None, warnings: Warnings) -> Iterator[Block]:
     """The blocks of a text with ``<details>``: calls are parsed, reasoning is dropped."""
     place = 0
-    while found := _DETAILS.search(text, place):
-        end = text.find(_END, found.end())
+    while match := _DETAILS.search(text, place):
+        end = text.find(_END, match.end())
         end = len(text) if end < 0 else end
-        yield TextBlock(text[place : found.start()].strip(), at)
+        yield TextBlock(text[place : match.start()].strip(), at)
         place = end + len(_END)
-        if found[1] == "tool_calls":
-            about = {name: unescape(value) for name, value in _FIELD.findall(found[2])}
-            id, shown = about.get("id", ""), text[found.end() : end]
-            given = as_arguments(_unquoted(about.get("arguments", "{}")))
-            yield ToolCall(about.get("name") or "tool", given, id, at)
-            yield ToolResult(_unquoted(about.get("result") or unescape(shown)), id, at)
-        elif found[1] == "reasoning":
+        if match[1] == "tool_calls":
+            attributes = {name: unescape(value) for name, value in _FIELD.findall(match[2])}
+            id, output = attributes.get("id", ""), text[match.end() : end]
+            arguments = as_arguments(_unquoted(attributes.get("arguments", "{}")))
+            yield ToolCall(attributes.get("name") or "tool", arguments, id, at)
+            yield ToolResult(_unquoted(attributes.get("result") or unescape(output)), id, at)
+        elif match[1] == "reasoning":
             warnings.add(THOUGHTS)
         else:
-            yield TextBlock(unescape(text[found.end() : end]).strip(), at)
+            yield TextBlock(unescape(text[match.end() : end]).strip(), at)
     yield TextBlock(text[place:].strip(), at)
 
 

@@ -27,7 +27,7 @@ from proxy.portable.source import (
 UNREADABLE = "what is no JSON, too large a number, or nested too deeply"
 
 
-def object_of(item: bytes) -> Fields:
+def parse_object(item: bytes) -> Fields:
     """Raises ValueError."""
     value = value_of(item, UNREADABLE)
     if not isinstance(value, dict):
@@ -35,7 +35,7 @@ def object_of(item: bytes) -> Fields:
     return value
 
 
-def _what(error: Exception) -> str:
+def _problem(error: Exception) -> str:
     """What is wrong; RecursionError: the value can be read but is too deep to be written."""
     return UNREADABLE if isinstance(error, RecursionError) else str(error)
 
@@ -43,7 +43,7 @@ def _what(error: Exception) -> str:
 class ObjectList(ABC):
     """A list of objects, or one object; ``max_bytes`` and ``max_depth`` (levels) bound each."""
 
-    what = "conversation"
+    item_name = "conversation"
 
     def __init__(self, max_bytes: int, warnings: Warnings, max_depth: int = DEEPEST) -> None:
         self._items, self._warnings = ListSplitter(max_bytes, max_depth), warnings
@@ -55,22 +55,22 @@ class ObjectList(ABC):
                 yield from self._read(item)
                 self._count += 1
         except jsontext.UNREADABLE as error:
-            raise self._broken(error) from None
+            raise self._invalid_file(error) from None
 
     def finish(self) -> Iterator[ImportedPart]:
         try:
             self._items.finish()
         except ValueError as error:
-            raise self._broken(error) from None
+            raise self._invalid_file(error) from None
         return iter(())
 
     @abstractmethod
     def _read(self, item: bytes) -> Iterator[ImportedPart]:
         """Convert an item, number ``_count`` + 1.  Raises ValueError."""
 
-    def _broken(self, error: Exception) -> InvalidFile:
+    def _invalid_file(self, error: Exception) -> InvalidFile:
         """The error, placed by the number of the last item that was read."""
-        return InvalidFile(f"has {_what(error)}, behind {self.what} {self._count}")
+        return InvalidFile(f"has {_problem(error)}, behind {self.item_name} {self._count}")
 
 
 ReadConversation = Callable[[Fields, Warnings, int], Conversation | None]
@@ -85,7 +85,7 @@ class Conversations(ObjectList):
         max_bytes: int,
         warnings: Warnings,
         read: ReadConversation,
-        value: Callable[[bytes], Fields] = object_of,
+        value: Callable[[bytes], Fields] = parse_object,
         max_depth: int = DEEPEST,
     ) -> None:
         super().__init__(max_bytes, warnings, max_depth)
@@ -93,11 +93,11 @@ class Conversations(ObjectList):
 
     def _read(self, item: bytes) -> Iterator[ImportedPart]:
         number = self._count + 1
-        found = self._conversation(self._value(item), self._warnings, number)
-        if found is None:
+        conversation = self._conversation(self._value(item), self._warnings, number)
+        if conversation is None:
             self._warnings.add(f"conversation {number} says nothing and was left out")
         else:
-            yield found
+            yield conversation
 
 
 class Log(Protocol):
@@ -125,29 +125,29 @@ class Transcript:
 
     def feed(self, data: bytes) -> Iterator[ImportedPart]:
         for raw in self._lines.feed(data):
-            self._take(raw)
+            self._add(raw)
         return iter(())
 
     def finish(self) -> Iterator[ImportedPart]:
         for raw in self._lines.finish():
-            self._take(raw)
+            self._add(raw)
         try:
-            found = self._log.conversation()
+            conversation = self._log.conversation()
         except jsontext.UNREADABLE as error:
-            raise InvalidFile(f"has {_what(error)}") from None
-        if found is None:
+            raise InvalidFile(f"has {_problem(error)}") from None
+        if conversation is None:
             self._warnings.add("a conversation in which nothing is said was left out")
         else:
-            yield found
+            yield conversation
 
-    def _take(self, raw: bytes) -> None:
+    def _add(self, raw: bytes) -> None:
         number = self._lines.number
         try:
-            self._left -= LINE_OVERHEAD + self._log.add(object_of(raw), number)
+            self._left -= LINE_OVERHEAD + self._log.add(parse_object(raw), number)
             if self._left < 0:
                 raise ValueError(f"more than {self._max_bytes} bytes of a conversation before it")
         except jsontext.UNREADABLE as error:
-            raise InvalidFile(f"has {_what(error)}", number) from None
+            raise InvalidFile(f"has {_problem(error)}", number) from None
 
 
 ReadNote = Callable[[Fields, Warnings, int], tuple[str | None, Note] | None]
@@ -163,7 +163,7 @@ MAX_HELD = 1024 * 1024
 class NoteList(ObjectList):
     """Notes in a list, or in an object that has one under one of ``names``."""
 
-    what = "memory"
+    item_name = "memory"
 
     def __init__(
         self, max_bytes: int, warnings: Warnings, read: ReadNote, names: tuple[str, ...]
@@ -171,38 +171,38 @@ class NoteList(ObjectList):
         super().__init__(max_bytes, warnings)
         self._note, self._names = read, names
         self._waiting: dict[str | None, list[Note]] = {}
-        self._held = 0
+        self._waiting_bytes = 0
 
     def _read(self, item: bytes) -> Iterator[ImportedPart]:
-        fields = object_of(item)
+        fields = parse_object(item)
         listed = [list_in(fields, name) for name in self._names if name in fields]
         if self._items.listed or not listed:
-            yield from self._take(fields)
+            yield from self._add(fields)
             return
         check_count(len(listed[0]))
-        for found in listed[0]:
-            if not isinstance(found, dict):
+        for item_fields in listed[0]:
+            if not isinstance(item_fields, dict):
                 raise ValueError("what is no memory")
-            yield from self._take(found)
+            yield from self._add(item_fields)
             self._count += 1
 
     def finish(self) -> Iterator[ImportedPart]:
         yield from super().finish()
-        yield from self._all()
+        yield from self._flush()
 
-    def _take(self, fields: Fields) -> Iterator[ImportedPart]:
-        found = self._note(fields, self._warnings, self._count + 1)
-        if found is None:
+    def _add(self, fields: Fields) -> Iterator[ImportedPart]:
+        user_and_note = self._note(fields, self._warnings, self._count + 1)
+        if user_and_note is None:
             return
-        user, note = found
+        user, note = user_and_note
         notes = self._waiting.setdefault(user, [])
         notes.append(note)
-        self._held += LINE_OVERHEAD + len(note.value)
-        if len(notes) == BATCH or self._held > MAX_HELD:
-            yield from self._all()
+        self._waiting_bytes += LINE_OVERHEAD + len(note.value)
+        if len(notes) == BATCH or self._waiting_bytes > MAX_HELD:
+            yield from self._flush()
 
-    def _all(self) -> Iterator[ImportedPart]:
+    def _flush(self) -> Iterator[ImportedPart]:
         for user, notes in self._waiting.items():
             yield Notes(user, tuple(notes))
         self._waiting.clear()
-        self._held = 0
+        self._waiting_bytes = 0

@@ -26,7 +26,7 @@ class TimedMessage(msgspec.Struct, frozen=True):
 class Node(msgspec.Struct):
     """A message in its tree.  ``time`` is its parent's if it has none."""
 
-    said: TimedMessage
+    content: TimedMessage
     parent: Node | None
     time: float
     number: int
@@ -44,12 +44,8 @@ def cycle_warning(count: int, number: int) -> str:
     return f"{count} messages of conversation {number} follow each other in a ring and are left out"
 
 
-def _unlisted(id: str) -> Sequence[object]:
-    return ()
-
-
 def parents_first(
-    parents: Mapping[str, str], listed: Callable[[str], Sequence[object]] = _unlisted
+    parents: Mapping[str, str], listed: Callable[[str], Sequence[object]] = lambda id: ()
 ) -> Iterator[tuple[str, str]]:
     """Pairs of id and parent ("" for none), depth first, parents before children.
 
@@ -79,21 +75,22 @@ class Branches:
         """The number of messages."""
         return len(self._nodes)
 
-    def add(self, id: str, before: str, said: Iterable[TimedMessage]) -> None:
+    def add(self, id: str, parent_id: str, messages: Iterable[TimedMessage]) -> None:
         """Add an entry after another one, which was added before; "": it follows none."""
-        end = self._ends.get(before)
-        for each in said:
-            end = self._appended(each, end)
+        end = self._ends.get(parent_id)
+        for each in messages:
+            end = self._append(each, end)
         self._ends[id] = end
 
-    def _appended(self, said: TimedMessage, parent: Node | None) -> Node:
-        before = parent.time if parent else 0.0
-        node = Node(said, parent, before if said.at is None else said.at, len(self._nodes))
+    def _append(self, content: TimedMessage, parent: Node | None) -> Node:
+        parent_time = parent.time if parent else 0.0
+        time = parent_time if content.at is None else content.at
+        node = Node(content, parent, time, len(self._nodes))
         (parent.children if parent else self._roots).append(node)
         self._nodes.append(node)
         return node
 
-    def said(self, current: str) -> tuple[ImportedMessage, ...]:
+    def messages(self, current: str) -> tuple[ImportedMessage, ...]:
         """All messages; the branch that ends with entry ``current`` is active, or the one with the
         newest message if there is no such entry."""
         newest = max(self._nodes, key=lambda node: node.order, default=None)
@@ -114,20 +111,22 @@ class Branches:
                 node.index = index
                 index += 1
                 yield node
-                goes_on = next((x for x in node.children[:1] if not _asks(x)), None)
+                next_node = next((x for x in node.children[:1] if not _is_from_user(x)), None)
                 for child in node.children:
-                    if child is not goes_on:
+                    if child is not next_node:
                         heapq.heappush(waiting, (*child.order, child))
-                node = goes_on
+                node = next_node
 
 
-def _asks(node: Node) -> bool:
-    return node.said.message.get("role") == "user"
+def _is_from_user(node: Node) -> bool:
+    return node.content.message.get("role") == "user"
 
 
 def _imported(node: Node) -> ImportedMessage:
     parent = node.parent.index if node.parent else -1
-    return ImportedMessage(jsontext.encode(node.said.message), node.said.at, parent, node.active)
+    return ImportedMessage(
+        jsontext.encode(node.content.message), node.content.at, parent, node.active
+    )
 
 
 class TreeEntry(msgspec.Struct, frozen=True):
@@ -135,7 +134,7 @@ class TreeEntry(msgspec.Struct, frozen=True):
 
     id: str
     parent: str
-    said: tuple[TimedMessage, ...] = ()
+    messages: tuple[TimedMessage, ...] = ()
 
 
 def conversation(
@@ -156,19 +155,19 @@ def conversation(
     """
     known: dict[str, TreeEntry] = {}
     for entry in entries:
-        if entry.id in known and entry.said:
+        if entry.id in known and entry.messages:
             warnings.add(f"conversation {number} has an id of messages twice; the first counts")
         known.setdefault(entry.id, entry)
-    branches, seen = Branches(), 0
-    for own, parent in parents_first({entry.id: entry.parent for entry in known.values()}):
-        branches.add(own, parent, known[own].said)
-        seen += 1
-    if seen < len(known):
-        warnings.add(cycle_warning(len(known) - seen, number))
+    branches, reached = Branches(), 0
+    for id_, parent in parents_first({entry.id: entry.parent for entry in known.values()}):
+        branches.add(id_, parent, known[id_].messages)
+        reached += 1
+    if reached < len(known):
+        warnings.add(cycle_warning(len(known) - reached, number))
     if not len(branches):
         return None
     return Conversation(
-        said=branches.said(current),
+        messages=branches.messages(current),
         system=tuple(map(jsontext.encode, system)),
         id=id or None,
         title=title or None,

@@ -28,8 +28,8 @@ MAX_WINDOW = 8 * 1024 * 1024
 
 def coding_of(headers: RawHeaders) -> bytes:
     """The content coding, ``IDENTITY`` for none; several codings count as one unknown one."""
-    named = b",".join(get_all(headers, CODING)).lower().split(b",")
-    codings = [coding for each in named if (coding := each.strip()) not in _NO_CODINGS]
+    values = b",".join(get_all(headers, CODING)).lower().split(b",")
+    codings = [coding for each in values if (coding := each.strip()) not in _NO_CODINGS]
     return b", ".join(codings) or IDENTITY
 
 
@@ -57,7 +57,7 @@ def decoded(body: bytes, coding: bytes, limit: int) -> bytes | None:
 def _inflated(body: bytes) -> Iterator[bytes]:
     unpacker = Unpacker()
     yield from unpacker.feed(body)
-    if not unpacker.whole:
+    if not unpacker.complete:
         raise zlib.error("it ends within its encoding")
 
 

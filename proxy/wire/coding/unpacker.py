@@ -32,7 +32,7 @@ _DETECTABLE = 64
 
 class Unpacker:
     """Decompresses gzip with any number of members (RFC 1952 2.2), zlib, or raw deflate, which is
-    detected by the first bytes.  ``whole``: the input so far is complete.
+    detected by the first bytes.  ``complete``: the input so far is complete.
 
     Raises zlib.error, and UpstreamBroken after ``MAX_EMPTY`` bytes without output.
     """
@@ -40,22 +40,22 @@ class Unpacker:
     def __init__(self) -> None:
         self._inflate = zlib.decompressobj(AUTO_DETECT)
         self._start = b""  # kept until the format is known
-        self._known = self._padding = False
+        self._format_known = self._padding = False
         self._empty = 0
-        self.whole = True
+        self.complete = True
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """Take the next bytes; yields output in pieces of at most ``PIECE`` bytes."""
         for at in range(0, len(data), _SLICE):
             part = data[at : at + _SLICE]
             self._empty += len(part)
-            for plain in self._unpacked(part):
+            for plain in self._decompressed(part):
                 self._empty = 0
                 yield plain
             if self._empty > MAX_EMPTY:
                 raise UpstreamBroken("the reply's encoding goes on and holds nothing")
 
-    def _unpacked(self, data: bytes) -> Iterator[bytes]:
+    def _decompressed(self, data: bytes) -> Iterator[bytes]:
         more = True
         while more and not self._padding:
             if self._inflate.eof:
@@ -64,23 +64,23 @@ class Unpacker:
                     return
                 self._inflate = zlib.decompressobj(AUTO_DETECT)
             plain = self._decompress(data)
-            self.whole = self._inflate.eof
+            self.complete = self._inflate.eof
             data = self._inflate.unused_data or self._inflate.unconsumed_tail
             # After a full piece the decompressor may hold more output of the same input.
-            more = bool(data) or (len(plain) == PIECE and not self.whole)
+            more = bool(data) or (len(plain) == PIECE and not self.complete)
             if plain:
                 yield plain
 
     def _decompress(self, data: bytes) -> bytes:
-        if self._known:
+        if self._format_known:
             return self._inflate.decompress(data, PIECE)
         self._start += data
         try:
             plain = self._inflate.decompress(data, PIECE)
         except zlib.error:
-            self._inflate, self._known = zlib.decompressobj(RAW), True
+            self._inflate, self._format_known = zlib.decompressobj(RAW), True
             return self._inflate.decompress(self._start, PIECE)
-        self._known = bool(plain) or self._inflate.eof or len(self._start) > _DETECTABLE
-        if self._known:
+        self._format_known = bool(plain) or self._inflate.eof or len(self._start) > _DETECTABLE
+        if self._format_known:
             self._start = b""
         return plain

@@ -41,7 +41,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._incoming: Incoming | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self.last_heard = 0.0
+        self.last_active = 0.0
         """By the loop's clock; between requests: since when it is idle."""
         self._suspended = False  # the read timeout is, while the upstream is not the one to act
         self._upload: asyncio.Task[None] | None = None
@@ -65,13 +65,13 @@ class Connection(asyncio.Protocol):
         self._idle_bytes = 0
         self._interim = self._reusable = self._suspended = False
         if self._parser is None:
-            self._parser = _parser(self)
+            self._parser = _new_parser(self)
         if body is None or isinstance(body, bytes):
             self._transport.write(head + body if body else head)
         else:
             self._transport.write(head)
             self._upload = self._loop.create_task(self._send(body, length))
-        self.last_heard = self._loop.time()
+        self.last_active = self._loop.time()
         if self._timer is None:
             self._timer = self._loop.call_later(self._read_timeout, self._check_silence)
         return incoming
@@ -91,7 +91,7 @@ class Connection(asyncio.Protocol):
     def idle_seconds(self) -> float:
         """How long it has been idle, or was when it was closed."""
         ended = self._loop.time() if self._lost_at is None else self._lost_at
-        return ended - self.last_heard
+        return ended - self.last_active
 
     def abort(self) -> None:
         """Close it at once, with any exchange on it."""
@@ -110,7 +110,7 @@ class Connection(asyncio.Protocol):
         incoming = self._incoming
         if incoming is None or incoming.complete or self._parser is None:
             return self.abort()  # bytes that no request has asked for
-        self.last_heard = self._loop.time()
+        self.last_active = self._loop.time()
         self._idle_bytes += len(data)
         try:
             self._parser.feed_data(data)
@@ -177,7 +177,7 @@ class Connection(asyncio.Protocol):
             self._interim = True
             incoming.headers.clear()
             return
-        if self._idle_bytes > MAX_HEAD_BYTES and _size(incoming.headers) > MAX_HEAD_BYTES:
+        if self._idle_bytes > MAX_HEAD_BYTES and _headers_size(incoming.headers) > MAX_HEAD_BYTES:
             raise UpstreamBroken("too large headers")
         incoming.status = status
         incoming.in_head = False
@@ -215,7 +215,7 @@ class Connection(asyncio.Protocol):
     def _resume(self) -> None:
         """Read from the transport again: the reader has consumed all pieces."""
         self._suspended = False
-        self.last_heard = self._loop.time()
+        self.last_active = self._loop.time()
         if self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
 
@@ -227,13 +227,13 @@ class Connection(asyncio.Protocol):
             return  # the next request starts the timer again
         now = self._loop.time()
         if self._suspended:
-            self.last_heard = now
-        left = self.last_heard + self._read_timeout - now
-        if left > 0:
-            self._timer = self._loop.call_later(left, self._check_silence)
+            self.last_active = now
+        remaining = self.last_active + self._read_timeout - now
+        if remaining > 0:
+            self._timer = self._loop.call_later(remaining, self._check_silence)
         else:
-            why = "no answer in time" if incoming.in_head else "the answer stopped"
-            self._fail(UpstreamTimeout(why))
+            problem = "no answer in time" if incoming.in_head else "the answer stopped"
+            self._fail(UpstreamTimeout(problem))
 
     async def _send(self, body: AsyncIterator[bytes], length: int | None) -> None:
         """Send a streamed body.  What the iterator raises is raised by the reader of the answer."""
@@ -247,24 +247,24 @@ class Connection(asyncio.Protocol):
         finally:
             self._upload = None
             self._suspended = False
-            self.last_heard = self._loop.time()
+            self.last_active = self._loop.time()
 
     async def _send_pieces(self, body: AsyncIterator[bytes], length: int | None) -> None:
         transport = self._transport
         assert transport is not None
-        left = length
+        remaining = length
         self._suspended = True
         async for piece in body:
-            if left is not None:
-                left -= len(piece)
-                if left < 0:
+            if remaining is not None:
+                remaining -= len(piece)
+                if remaining < 0:
                     break
                 transport.write(piece)
             elif piece:
                 # Not writelines: asyncio's does not call pause_writing (Python 3.12, 3.13).
                 transport.write(b"%x\r\n%b\r\n" % (len(piece), piece))
             await self._drained()
-        if left:
+        if remaining:
             raise ValueError("the body is not of the length that was declared")
         if length is None:
             transport.write(b"0\r\n\r\n")
@@ -274,7 +274,7 @@ class Connection(asyncio.Protocol):
         """Wait until the transport accepts more; meanwhile the read timeout runs."""
         if self._writable is not None:
             self._suspended = False
-            self.last_heard = self._loop.time()
+            self.last_active = self._loop.time()
             await self._writable
             self._suspended = True
 
@@ -287,7 +287,7 @@ def _has_arrived(transport: asyncio.Transport) -> bool:
     return bool(poll.poll(0))
 
 
-def _parser(connection: Connection) -> httptools.HttpResponseParser:
+def _new_parser(connection: Connection) -> httptools.HttpResponseParser:
     parser = httptools.HttpResponseParser(connection)
     # Real servers need these; none of them makes the end of an answer ambiguous.
     parser.set_dangerous_leniencies(
@@ -299,7 +299,7 @@ def _parser(connection: Connection) -> httptools.HttpResponseParser:
     return parser
 
 
-def _size(headers: RawHeaders) -> int:
+def _headers_size(headers: RawHeaders) -> int:
     return sum(len(name) + len(value) for name, value in headers)
 
 

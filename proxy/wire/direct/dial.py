@@ -18,7 +18,7 @@ from proxy.wire.failures import (
     UpstreamError,
     UpstreamTimeout,
     UpstreamUnreachable,
-    saturated,
+    as_saturated,
 )
 
 LOOKUP_TTL = 10.0
@@ -36,8 +36,8 @@ class Dialer:
         self, host: str, port: int, context: ssl.SSLContext | None, timeout: float
     ) -> None:
         self._host, self._port, self._context, self._timeout = host, port, context, timeout
-        self._known: Sequence[AddrInfoType] = ()
-        self._known_until = 0.0
+        self._cached: Sequence[AddrInfoType] = ()
+        self._cached_until = 0.0
         self._lookup: asyncio.Task[Sequence[AddrInfoType]] | None = None
 
     async def dial(self, protocol: Callable[[], P]) -> P:
@@ -46,38 +46,38 @@ class Dialer:
             async with asyncio.timeout(self._timeout):
                 return await self._connect(protocol)
         except OSError as error:  # TimeoutError is one
-            self._known_until = 0.0
+            self._cached_until = 0.0
             raise _failure(error) from error
 
     async def _connect(self, protocol: Callable[[], P]) -> P:
         loop = asyncio.get_running_loop()
-        connected = await aiohappyeyeballs.start_connection(
+        open_socket = await aiohappyeyeballs.start_connection(
             await self._addresses(loop), happy_eyeballs_delay=HAPPY_EYEBALLS_DELAY, loop=loop
         )
-        connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        open_socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        open_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         name = self._host if self._context is not None else None
-        _, made = await loop.create_connection(
-            protocol, sock=connected, ssl=self._context, server_hostname=name
+        _, connection = await loop.create_connection(
+            protocol, sock=open_socket, ssl=self._context, server_hostname=name
         )
-        return made
+        return connection
 
     async def _addresses(self, loop: asyncio.AbstractEventLoop) -> Sequence[AddrInfoType]:
-        if loop.time() < self._known_until:
-            return self._known
+        if loop.time() < self._cached_until:
+            return self._cached
         if self._lookup is None:
             self._lookup = loop.create_task(self._look_up(loop))
-            self._lookup.add_done_callback(self._looked_up)
+            self._lookup.add_done_callback(self._lookup_done)
         return await asyncio.shield(self._lookup)
 
     async def _look_up(self, loop: asyncio.AbstractEventLoop) -> Sequence[AddrInfoType]:
-        found = await loop.getaddrinfo(
+        addresses = await loop.getaddrinfo(
             self._host, self._port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG
         )
-        self._known, self._known_until = found, loop.time() + LOOKUP_TTL
-        return found
+        self._cached, self._cached_until = addresses, loop.time() + LOOKUP_TTL
+        return addresses
 
-    def _looked_up(self, lookup: asyncio.Task[Sequence[AddrInfoType]]) -> None:
+    def _lookup_done(self, lookup: asyncio.Task[Sequence[AddrInfoType]]) -> None:
         self._lookup = None
         if not lookup.cancelled():
             lookup.exception()  # retrieved, or asyncio logs it if all callers were cancelled
@@ -86,6 +86,6 @@ class Dialer:
 def _failure(error: OSError) -> UpstreamError:
     if isinstance(error, TimeoutError):
         return UpstreamTimeout("no connection in time")
-    if full := saturated(error):
-        return full
+    if saturation := as_saturated(error):
+        return saturation
     return UpstreamUnreachable("no connection")

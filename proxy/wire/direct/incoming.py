@@ -61,7 +61,7 @@ class Incoming:
         while self.in_head:
             if self.failure is not None:
                 raise self.failure
-            await self._change()
+            await self._wait_for_change()
 
     async def piece(self) -> bytes:
         """All of the body that has arrived since the last call; b"" at its end.
@@ -73,7 +73,7 @@ class Incoming:
                 return b""
             if self.failure is not None:
                 raise self.failure
-            await self._change()
+            await self._wait_for_change()
         pieces = self.pieces
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         pieces.clear()
@@ -87,10 +87,10 @@ class Incoming:
         """End the response.  After the head, other failures than UpstreamError are replaced by
         UpstreamBroken."""
         if not self.complete and self.failure is None:
-            self.failure = failure if self.in_head else _of_an_answer(failure)
+            self.failure = failure if self.in_head else _response_failure(failure)
         self.wake()
 
-    async def _change(self) -> None:
+    async def _wait_for_change(self) -> None:
         self._waiter = self._loop.create_future()
         try:
             await self._waiter
@@ -98,7 +98,7 @@ class Incoming:
             self._waiter = None
 
 
-def _of_an_answer(failure: Exception) -> Exception:
+def _response_failure(failure: Exception) -> Exception:
     if isinstance(failure, UpstreamError):
         return failure
     return UpstreamBroken("the request broke off")

@@ -171,11 +171,11 @@ class DirectUpstream:
         loop = asyncio.get_running_loop()
         oldest = loop.time() - KEEP_ALIVE_SECONDS
         for connection in self._idle:
-            if connection.last_heard <= oldest:
+            if connection.last_active <= oldest:
                 self._discard(connection)
-        self._idle = [kept for kept in self._idle if kept.last_heard > oldest]
+        self._idle = [kept for kept in self._idle if kept.last_active > oldest]
         if self._idle:
-            self._sweep = loop.call_later(self._idle[0].last_heard - oldest, self._close_expired)
+            self._sweep = loop.call_later(self._idle[0].last_active - oldest, self._close_expired)
 
 
 class DirectReply(WholeReply):

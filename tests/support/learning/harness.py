@@ -34,7 +34,7 @@ DAY = 86_400.0
 MAY = 1_683_554_160.0
 """Monday, 2023-05-08 13:56 UTC"""
 
-BACKOFF = Backoff(first=5.0, most=600.0)
+BACKOFF = Backoff(first_seconds=5.0, max_seconds=600.0)
 
 Answer = str | Completed | Exception | Callable[[Assignment], str]
 

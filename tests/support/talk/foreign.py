@@ -12,24 +12,24 @@ from proxy.portable.names import Format
 from proxy.portable.session_conversion import ImportOptions, to_session
 from proxy.portable.source import Conversation, ImportedPart, Warnings
 
-LIMITS = Limits(line=10_000, held=100_000)
+LIMITS = Limits(max_line_bytes=10_000, max_bytes=100_000)
 NOW = 1_750_000_000.0
 Json = dict[str, Any]
 
 
 def read(
-    content: bytes, wanted: Format | None = None, piece: int = 7, line: int = LIMITS.line
+    content: bytes, wanted: Format | None = None, piece: int = 7, line: int = LIMITS.max_line_bytes
 ) -> list[Conversation]:
     """The conversations in a file that comes in small pieces."""
     return read_all(content, wanted, piece, line)[1]
 
 
 def read_all(
-    content: bytes, wanted: Format | None = None, piece: int = 7, line: int = LIMITS.line
+    content: bytes, wanted: Format | None = None, piece: int = 7, line: int = LIMITS.max_line_bytes
 ) -> tuple[Format, list[Conversation], list[str]]:
     """The format, the conversations and the warnings."""
     warnings = Warnings()
-    format, source = open_source(content, wanted, Limits(line, LIMITS.held), warnings)
+    format, source = open_source(content, wanted, Limits(line, LIMITS.max_bytes), warnings)
     found: list[ImportedPart] = []
     for at in range(0, len(content), piece):
         found += source.feed(content[at : at + piece])
@@ -48,7 +48,7 @@ def archived(conversation: Conversation, **more: Any) -> SessionArchive:
 
 def said(conversation: Conversation) -> list[Json]:
     """Its messages, in order."""
-    return [json.loads(each.message) for each in conversation.said]
+    return [json.loads(each.message) for each in conversation.messages]
 
 
 def node(

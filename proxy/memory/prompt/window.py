@@ -11,7 +11,6 @@ from __future__ import annotations
 import sys
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -75,10 +74,17 @@ class Window(msgspec.Struct, frozen=True, gc=False):
             UNBOUNDED.tokens if tokens is None else tokens - used.tokens,
         )
 
+    def bounds(self, share: float = 1.0) -> Size:
+        """The largest size that is at most ``share`` of the limits."""
+        messages, tokens = self.max_messages, self.max_tokens
+        return Size(
+            UNBOUNDED.messages if messages is None else int(share * messages),
+            UNBOUNDED.tokens if tokens is None else int(share * tokens),
+        )
+
     def fits(self, what: Size, share: float = 1.0) -> bool:
-        """Whether this size is at most ``share`` of the limits."""
-        messages_fit = self.max_messages is None or what.messages <= share * self.max_messages
-        return messages_fit and (self.max_tokens is None or what.tokens <= share * self.max_tokens)
+        most = self.bounds(share)
+        return what.messages <= most.messages and what.tokens <= most.tokens
 
 
 def advance(
@@ -93,34 +99,40 @@ def advance(
     if window.fits(size_of(shown)):
         return start
     always = size_of(entry for entry in shown if entry.position.turn == running)
-    units = _units([e for e in shown if e.position.turn != running], by_turn=window.by_turn)
-    kept = _newest(units, always, window, window.evict_to)
-    kept = kept or _newest(units, always, window, 1.0)[:1]
-    if kept:
-        return kept[-1][0].position
+    others = [entry for entry in shown if entry.position.turn != running]
+    kept = _start_of_newest(others, always, window, window.evict_to)
+    if kept is None:
+        kept = _start_of_newest(_last_unit(others, window), always, window, 1.0)
+    if kept is not None:
+        return kept
     newest = shown[-1].position.turn if shown else None
     return LOG_END if running is None or running != newest else Position(running, 0)
 
 
-def _units(entries: Sequence[Entry], *, by_turn: bool) -> list[list[Entry]]:
-    if not by_turn:
-        return [[entry] for entry in entries]
-    return [list(group) for _, group in groupby(entries, key=lambda e: e.position.turn)]
+def _last_unit(entries: Sequence[Entry], window: Window) -> list[Entry]:
+    """The newest entry, or the newest turn where turns are evicted as a whole."""
+    if not window.by_turn:
+        return list(entries[-1:])
+    return [entry for entry in entries if entry.position.turn == entries[-1].position.turn]
 
 
-def _newest(
-    units: Sequence[list[Entry]], always: Size, window: Window, share: float
-) -> list[list[Entry]]:
-    """The newest units, newest first, that fit together with ``always``."""
-    kept: list[list[Entry]] = []
+def _start_of_newest(
+    entries: Sequence[Entry], always: Size, window: Window, share: float
+) -> Position | None:
+    """Where the newest entries begin that fit together with ``always``, None if none does; whole
+    turns of them where turns are evicted as a whole."""
     messages, tokens = always
-    for unit in reversed(units):
-        more = size_of(unit)
-        messages, tokens = messages + more.messages, tokens + more.tokens
-        if not window.fits(Size(messages, tokens), share):
+    most = window.bounds(share)
+    start: Position | None = None
+    for at in range(len(entries) - 1, -1, -1):
+        card, position = entries[at].card, entries[at].position
+        if not card.blank:
+            messages, tokens = messages + 1, tokens + card.tokens
+        if messages > most.messages or tokens > most.tokens:
             break
-        kept.append(unit)
-    return kept
+        if not (window.by_turn and at and entries[at - 1].position.turn == position.turn):
+            start = position
+    return start
 
 
 def turn_start(
@@ -147,6 +159,6 @@ def _starts_turn(entry: Entry) -> bool:
 
 def view(log: Sequence[Entry], start: Position, running: int | None = None) -> list[Entry]:
     """The entries that a window starting there shows."""
-    if log and log[0].position >= start:
-        return list(log)
-    return [e for e in log if e.position >= start or e.position.turn == running]
+    at = bisect_left(log, start, key=attrgetter("position"))
+    before = [entry for entry in log[:at] if entry.position.turn == running]
+    return [*before, *log[at:]]

@@ -39,6 +39,7 @@ from proxy.process.runtime import (
     prepare_threads,
     return_large_memory,
     use_huge_pages,
+    use_quiet_threads,
 )
 from proxy.settings import ServerSettings, Settings
 from proxy.telemetry import FOLDER
@@ -330,6 +331,7 @@ class Application(msgspec.Struct, frozen=True):
         _exit_with_supervisor()
         try:
             prepare_threads()
+            use_quiet_threads()
             return_large_memory()
             use_huge_pages()
             with keep_uncollected():

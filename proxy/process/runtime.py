@@ -64,9 +64,12 @@ class Region(NamedTuple):
 
 
 def prepare_threads() -> None:
-    """Shorten the time that a thread waits for another one that computes, and let the running
-    loop's pool have threads that do not interrupt it."""
+    """Shorten the time that a thread waits for another one that computes."""
     sys.setswitchinterval(SWITCH_SECONDS)
+
+
+def use_quiet_threads() -> None:
+    """Give the running loop's own pool threads that do not interrupt it."""
     asyncio.get_running_loop().set_default_executor(thread_pool(None, "asyncio"))
 
 

@@ -1,5 +1,6 @@
 """Threads that work for the event loop do not interrupt it when they get work."""
 
+import asyncio
 import os
 import sys
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from proxy.process.runtime import use_quiet_threads
 from proxy.process.threads import never_preempt, thread_pool
 from tests.support.clock import Clock
 from tests.support.store.files import opened
@@ -29,6 +31,11 @@ def test_a_pool_leaves_the_processor_to_the_thread_that_gives_it_work() -> None:
     with thread_pool(1, "work") as pool:
         assert pool.submit(policy).result() == os.SCHED_BATCH
     assert policy() == os.SCHED_OTHER
+
+
+async def test_so_does_the_pool_of_the_loop_itself() -> None:
+    use_quiet_threads()
+    assert await asyncio.to_thread(policy) == os.SCHED_BATCH
 
 
 def test_a_policy_that_the_operator_has_chosen_stays() -> None:

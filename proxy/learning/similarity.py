@@ -12,9 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import tzinfo
 from functools import cached_property
 from itertools import accumulate
+from struct import iter_unpack
 from typing import NamedTuple
-
-import numpy as np
 
 from proxy.recall.query.question import Question, read_question
 from proxy.recall.query.words import analyse
@@ -79,7 +78,7 @@ class TermLists:
 
     def __init__(self, sizes: Sequence[int], packed: bytes) -> None:
         self._ends = list(accumulate(sizes))
-        self._terms = np.frombuffer(packed, "<u4")
+        self._packed = packed
 
     @classmethod
     def of(cls, packed: Iterable[bytes]) -> TermLists:
@@ -102,16 +101,11 @@ class TermLists:
 
     def _matches(self, places: Mapping[bytes, Sequence[int]]) -> list[tuple[int, int]]:
         """Pairs of the index of a text and of a query word that it has a term of."""
-        if not places:
-            return []
-        # Most terms are not sought, which numpy tells at once; with few Python is faster.
-        known = np.sort(np.frombuffer(b"".join(places), "<u4"))
-        at_most = known.searchsorted(self._terms, "right") - 1
-        (there,) = (known[at_most] == self._terms).nonzero()
         found = {
             (bisect_right(self._ends, at), place)
-            for at in there.tolist()
-            for place in places[self._terms[at].tobytes()]
+            for at, (term,) in enumerate(iter_unpack(f"{TERM_BYTES}s", self._packed))
+            if term in places
+            for place in places[term]
         }
         return sorted(found)
 

@@ -16,9 +16,10 @@ def never_preempt() -> None:
     the GIL, which the loop holds; on a shared core that happens ten times a turn, and takes a
     third of the turn's time.  On Linux only, and not where the operator has chosen a policy.
     """
-    if sys.platform == "linux" and os.sched_getscheduler(0) == os.SCHED_OTHER:
-        with suppress(OSError):  # a sandbox may forbid it
-            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    if sys.platform == "linux":
+        with suppress(OSError):  # a sandbox may forbid it, and musl does not have it
+            if os.sched_getscheduler(0) == os.SCHED_OTHER:
+                os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 
 def thread_pool(size: int | None, name: str) -> ThreadPoolExecutor:

@@ -181,9 +181,10 @@ class ConnectionPool:
 
     async def _exchange(self, connection: OpenConnection, commands: Sequence[Command]) -> list[Any]:
         try:
-            many = sum(map(len, commands)) > MANY_ARGUMENTS
-            in_thread = asyncio.to_thread(encode_in_pieces, commands) if many else None
-            packed = await in_thread if in_thread else encode(commands)
+            if sum(map(len, commands)) > MANY_ARGUMENTS:
+                packed = await asyncio.to_thread(encode_in_pieces, commands)
+            else:
+                packed = encode(commands)
             replies = await connection.request(packed, len(commands))
         except BaseException as error:
             # Also if cancelled: an unread reply must not be taken for that of the next request.

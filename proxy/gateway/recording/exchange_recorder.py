@@ -36,6 +36,7 @@ from proxy.memory.model import (
     SessionKey,
     Snapshot,
 )
+from proxy.memory.prompt.trace import KnownRuns
 from proxy.memory.prompt.window import Window
 from proxy.memory.reconciliation.match import Intent
 from proxy.memory.recording.amend import ExtendedAnswer, amend, extended_answer
@@ -269,7 +270,7 @@ def recorder_for(
         pending = pending.counted(exchange.counter.count)
     return ExchangeRecorder(
         exchange.context.key,
-        _record_header(outgoing, report),
+        _record_header(outgoing, report, services.known_runs),
         pending,
         recorder=services.recorder,
         count=exchange.counter.count,
@@ -290,7 +291,9 @@ def _pending(outgoing: OutgoingRequest) -> PendingRecord | UnplannedRequest:
     return pending_record(plan, prompt.prompt, messages, prepared.snapshot, alone=alone)
 
 
-def _record_header(outgoing: OutgoingRequest, report: MemoryReport) -> RecordHeader:
+def _record_header(
+    outgoing: OutgoingRequest, report: MemoryReport, known_runs: KnownRuns
+) -> RecordHeader:
     exchange, prompt = outgoing.exchange, outgoing.prompt
     request, context = exchange.request, exchange.context
     leading = request.system_record
@@ -307,7 +310,7 @@ def _record_header(outgoing: OutgoingRequest, report: MemoryReport) -> RecordHea
         system=leading if system != snapshot.system else (),
         idempotency_key=context.identity.idempotency_key,
         ttl=context.profile.ttl,
-        injection=outgoing.injection(report),
+        injection=outgoing.injection(report, known_runs),
         due=due_of(context, time.time()),  # queues go by the clock, which may have been put back
     )
 

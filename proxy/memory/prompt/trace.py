@@ -8,7 +8,7 @@ only their order is stored here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -33,6 +33,10 @@ class Run(msgspec.Struct, frozen=True, array_like=True, gc=False):
         if self.first == NOWHERE:
             return iter([self.exchange])
         return (message_id(self.exchange, self.first + n) for n in range(len(self.tokens)))
+
+
+RunsOf = Callable[[Sequence[Card]], tuple[Run, ...]]
+"""The messages as runs, in order."""
 
 
 SeqRange = tuple[int, int]
@@ -65,15 +69,19 @@ class PromptTrace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     resent: tuple[SeqRange, ...] = ()
     rewriting: str = ""
 
-    def limited(self, key: SessionKey, cards: Sequence[Card], most: int) -> PromptTrace:
+    def limited(self, cards: Sequence[Card], most: int, runs: RunsOf | None = None) -> PromptTrace:
         """With these messages of a session, and no more than ``most`` pieces listed, nor
-        stretches."""
+        stretches.  ``runs``: as ``runs_of``."""
         others = bool(self.system) + bool(self.version) + len(self.order)
         pieces = others + len(cards)
         kept = min(most, pieces)
-        runs = _known_runs.of(key, cards[:kept])
-        resent = self.resent[-most:] if most else ()
-        return msgspec.structs.replace(self, runs=runs, kept=kept, cut=pieces - kept, resent=resent)
+        return msgspec.structs.replace(
+            self,
+            runs=(runs or runs_of)(cards[:kept]),
+            kept=kept,
+            cut=pieces - kept,
+            resent=self.resent[-most:] if most else (),
+        )
 
 
 def runs_of(cards: Iterable[Card]) -> tuple[Run, ...]:
@@ -139,9 +147,6 @@ class KnownRuns:
         runs = (*before, *runs_of(cards[len(known.cards) - len(last.tokens) :]))
         self._windows[key] = _Window(cards, runs)
         return runs
-
-
-_known_runs = KnownRuns()
 
 
 def seq_ranges(seqs: Iterable[int]) -> tuple[SeqRange, ...]:

@@ -213,7 +213,7 @@ def explained(
             recall=sum(one.tokens for one in found),
             before=len(stored),
             order=tuple(range(len(found))),
-        ).limited(SessionKey("", archived.session.id), [line.card for line in stored], 500)
+        ).limited([line.card for line in stored], 500)
         did = Injection(
             status="applied" if stored else "empty",
             messages=len(stored),

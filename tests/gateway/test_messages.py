@@ -278,6 +278,23 @@ async def test_thinking_that_is_bound_to_what_memory_has_changed_is_left_out(
         ] * 2
 
 
+@pytest.mark.parametrize("asked", ["And my bicycle?", [text("And my bicycle?") | MARK]])
+async def test_results_alone_stand_behind_the_very_prompt_that_their_thinking_is_bound_to(
+    tmp_path: Path, asked: Any
+) -> None:
+    """However the client writes a text, what is recalled stands before it as it did."""
+    async with rig(tmp_path, memory__recall__timeout=5) as one:
+        await MessagesTalk.on(one, **KAI).ask([user("My bicycle is vermilion.")])
+        talk = MessagesTalk.on(one, **KAI)
+        one.up.always(Binding())
+        answer = await talk.ask([user(asked)], thinking=ON, tools=[TOOL])
+        results = [tool_result(answer.json()["content"][1]["id"], "rain")]
+        answer = await talk.ask([user(results)], thinking=ON, tools=[TOOL])
+        assert answer.status_code == 200, answer.text
+        assert len(one.up.requests) == 3
+        assert "vermilion" in json.dumps(one.up.requests[-1].messages)
+
+
 async def test_nothing_is_put_into_what_the_upstream_keeps(one: Rig) -> None:
     talk = MessagesTalk.on(one)
     await talk.say("u1", "a1")

@@ -31,13 +31,12 @@ class Messages:
         return read_request(body, max_inline_media_bytes)
 
     def write(self, request: ChatRequest, addition: Addition) -> bytes:
-        separate = addition.separate
         fields = dict(request.fields)
         if addition.head and not request.state.kept_upstream:
             own = next(iter(request.leading), None)
-            fields["system"] = system_of(own, addition.head, separate=separate)
+            fields["system"] = system_of(own, addition.head, separate=addition.separate)
         tail = "" if request.state.kept_upstream else addition.tail
-        messages = messages_of(addition.messages, tail, separate=separate)
+        messages = messages_of(addition.messages, tail)
         fields["messages"] = jsontext.join_items(messages)
         return jsontext.join_fields(fields)
 

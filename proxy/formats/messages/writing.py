@@ -28,10 +28,11 @@ _RESULT_ID = re.compile(rb'"tool_use_id"\s*:\s*"([\w-]+)"')
 """The id of a call in a client's own message with its result."""
 
 
-def messages_of(pieces: Sequence[Piece], tail: str, *, separate: bool) -> list[bytes]:
+def messages_of(pieces: Sequence[Piece], tail: str) -> list[bytes]:
     """The JSON of the messages, with ``tail`` before the text of the last user message.
 
-    ``separate``: as a block of its own.
+    It is a block of its own, however the text is written: the client may have sent a list, and
+    what is stored is a string.  Thinking is bound to the blocks before it.
     """
     parts = _from_first_user([*map(part_of_piece, pieces)])
     if any([part.raw is None for part in parts]):
@@ -41,7 +42,7 @@ def messages_of(pieces: Sequence[Piece], tail: str, *, separate: bool) -> list[b
     at = max((at for at, part in enumerate(parts) if part.is_user_text), default=None)
     if tail and at is not None:
         role, raw = raws[at]
-        raws[at] = role, with_block(_in_blocks(raw) if separate else raw, tail)
+        raws[at] = role, with_block(_in_blocks(raw), tail)
     runs = groupby(raws, lambda each: each[0])
     return [message for role, run in runs for message in _joined(role, [raw for _, raw in run])]
 

@@ -251,19 +251,10 @@ def test_what_is_known_stands_behind_the_system_text(
     assert found["system"] == sent
 
 
-@pytest.mark.parametrize(
-    ("content", "sent", "separate"),
-    [
-        ("Hi", "TAIL\n\nHi", False),
-        ("Hi", [text("TAIL"), text("Hi")], True),
-        ([text("Hi")], [text("TAIL"), text("Hi")], False),
-    ],
-)
-def test_what_is_recalled_stands_before_the_question(
-    content: Any, sent: Any, separate: bool
-) -> None:
-    found = written(request([user(content)]), tail="TAIL", separate=separate)
-    assert found["messages"] == [user(sent)]
+@pytest.mark.parametrize("content", ["Hi", [text("Hi")]])
+def test_what_is_recalled_stands_before_the_question(content: Any) -> None:
+    found = written(request([user(content)]), tail="TAIL")
+    assert found["messages"] == [user([text("TAIL"), text("Hi")])]
 
 
 def test_it_stands_behind_the_results_that_must_come_first() -> None:
@@ -279,7 +270,7 @@ def test_in_a_running_loop_it_stands_before_the_question_of_its_turn() -> None:
     stored = [user("One?"), json.loads(stored_answer(thinking("Hm."), USE))]
     found = written(request([user([tool_result("toolu_1", "rain")])]), *stored, tail="TAIL")
     assert found["messages"] == [
-        user("TAIL\n\nOne?"),
+        user([text("TAIL"), text("One?")]),
         {"role": "assistant", "content": [thinking("Hm."), USE]},
         user([tool_result("toolu_1", "rain")]),
     ]

@@ -21,12 +21,14 @@ from proxy.learning.prompt_cards import (
     Cards,
     PromptCards,
     TokenBudget,
+    card_cache,
     card_place,
     render_block,
 )
 from proxy.learning.similarity import QueryText
 from proxy.memory.items import Change, ItemOwner
 from proxy.memory.model import Recalled
+from proxy.recall.text_cache import clear_text_caches
 from proxy.settings import ProfileSettings
 from proxy.stores.open import Backend
 from tests.support.learning.harness import DAY, MAY, Harness, block_of, count, learning
@@ -246,3 +248,33 @@ async def test_what_was_learned_is_found_on_the_card(harness: Harness) -> None:
     assert [part.lines for part in known.tail] == ["- The user lives in Berlin. (noted 2023-05-08)"]
     for tenant, user in (("t", "eve"), ("other", "kai")):
         assert not (await file.look(tenant, user, harness.settings)).found
+
+
+def test_a_card_is_read_once_for_all_turns_and_forgotten_when_something_is_erased(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reads: list[bytes] = []
+
+    def counted(card: bytes) -> FactCard:
+        reads.append(card)
+        return read_card(card)
+
+    monkeypatch.setattr("proxy.learning.facts.card.read_card", counted)
+    clear_text_caches()
+    facts = [fact(1, "The user lives in Berlin."), fact(2, "The user has a dog.")]
+    for query in ("Where do I live?", "What animal do I have?"):
+        assert len(ids(chosen(facts, query, most=60))) == 1
+    assert len(reads) == 1
+    clear_text_caches()
+    chosen(facts)
+    assert len(reads) == 2
+
+
+def test_a_very_large_card_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("proxy.learning.prompt_cards.MAX_CACHED_BYTES", 10)
+    reads: list[bytes] = []
+    read = card_cache(lambda card: reads.append(card))
+    for card in (b"small", b"larger than that"):
+        read(card)
+        read(card)
+    assert reads == [b"small", b"larger than that", b"larger than that"]

@@ -19,7 +19,14 @@ from typing import Literal
 import msgspec
 
 from proxy.learning.evidence import Source
-from proxy.learning.prompt_cards import Block, CardPlace, TokenBudget, whole_block
+from proxy.learning.prompt_cards import (
+    Block,
+    CardPlace,
+    CountText,
+    TokenBudget,
+    card_cache,
+    whole_block,
+)
 from proxy.learning.similarity import QueryText
 from proxy.memory.items import INSTRUCTIONS, ItemOwner, Namespace, Place
 from proxy.memory.model import exchange_of
@@ -221,5 +228,10 @@ def card_place(tenant: str, user: str | None, profile: ProfileSettings) -> CardP
 def choose(
     card: bytes, profile: ProfileSettings, query: QueryText, budget: TokenBudget
 ) -> Block | None:
+    return _fit(card, budget.tokens, budget.count)
+
+
+@card_cache
+def _fit(card: bytes, tokens: int, count: CountText) -> Block | None:
     """All of it, or as many of its first lines as fit."""
-    return whole_block(FEATURE, NOTE, _current.decode(card).text.splitlines(), budget)
+    return whole_block(FEATURE, NOTE, _current.decode(card).text.splitlines(), tokens, count)

@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar, cast
 
 import msgspec
 
 from proxy.learning.similarity import QueryText
-from proxy.memory.items import PEOPLE, ItemOwner, Items, Place
+from proxy.memory.items import PEOPLE, Items, OwnedPlace, Place
 from proxy.memory.model import Recalled
 from proxy.recall.text_cache import text_cache
 from proxy.settings import ProfileSettings
@@ -94,13 +93,6 @@ CARDS = "card"
 """Third label of the namespace of a person's cards."""
 
 
-class CardPlace(NamedTuple):
-    """Whose card it is, and its place among that owner's items."""
-
-    owner: ItemOwner
-    place: Place
-
-
 def card_place(user: str, kind: str) -> Place:
     """Where a person's card is stored."""
     return Place((PEOPLE, user, CARDS), kind)
@@ -131,7 +123,7 @@ class CardKind(Protocol):
 
     def card_place(
         self, tenant: str, user: str | None, profile: ProfileSettings
-    ) -> CardPlace | None:
+    ) -> OwnedPlace | None:
         """Where its card is stored; None without a user whose card it could be."""
         ...
 
@@ -155,24 +147,16 @@ class PromptCards:
         self._items, self._kinds, self._time = items, tuple(kinds), clock
 
     async def look(self, tenant: str, user: str | None, settings: ProfileSettings) -> Cards:
-        """Load the cards, in one round trip for each owner.  Raises StoreError."""
-        wanted: dict[ItemOwner, dict[str, Place]] = {}
-        for kind in self._kinds:
-            on = kind.settings(settings).enabled
-            where = kind.card_place(tenant, user, settings) if on else None
-            if where is not None:
-                wanted.setdefault(where.owner, {})[kind.name] = where.place
-        looks = (self._items.items_at(owner, x.values()) for owner, x in wanted.items())
-        found = await asyncio.gather(*looks)
-        return Cards(
-            settings,
-            {
-                kind: bytes(items[place].value)
-                for places, items in zip(wanted.values(), found, strict=True)
-                for kind, place in places.items()
-                if place in items
-            },
-        )
+        """Load the cards, in one round trip.  Raises StoreError."""
+        wanted = {
+            kind.name: where
+            for kind in self._kinds
+            if kind.settings(settings).enabled
+            and (where := kind.card_place(tenant, user, settings)) is not None
+        }
+        found = await self._items.items_of(tuple(wanted.values()))
+        cards = {name: bytes(found[at].value) for name, at in wanted.items() if at in found}
+        return Cards(settings, cards)
 
     def choose(self, cards: Cards, query: str, budget: int, count: CountText) -> KnownBlocks:
         """The blocks that fit into ``budget`` tokens and each kind's ``max_tokens``; pure, fast."""

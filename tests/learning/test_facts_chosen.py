@@ -17,7 +17,6 @@ from proxy.learning.facts.fact import Fact
 from proxy.learning.kinds import FACTS, Kind
 from proxy.learning.prompt_cards import (
     Block,
-    CardPlace,
     Cards,
     PromptCards,
     TokenBudget,
@@ -26,7 +25,7 @@ from proxy.learning.prompt_cards import (
     render_block,
 )
 from proxy.learning.similarity import QueryText
-from proxy.memory.items import Change, ItemOwner
+from proxy.memory.items import Change, ItemOwner, OwnedPlace
 from proxy.memory.model import Recalled
 from proxy.recall.text_cache import clear_text_caches
 from proxy.settings import ProfileSettings
@@ -169,17 +168,17 @@ def test_choosing_is_fast(number: int, most_ms: float) -> None:
 # Put together
 
 
-KAI_CARD = CardPlace(ItemOwner("t", "kai"), card_place("kai", "facts"))
+KAI_CARD = OwnedPlace(ItemOwner("t", "kai"), card_place("kai", "facts"))
 
 
 def fixed(name: str, *, shared: bool = False) -> Kind:
     """A kind whose block has one line, and takes what it may."""
 
-    def where(tenant: str, user: str | None, profile: ProfileSettings) -> CardPlace | None:
+    def where(tenant: str, user: str | None, profile: ProfileSettings) -> OwnedPlace | None:
         if shared:
-            return CardPlace(ItemOwner(tenant), KAI_CARD.place._replace(namespace=(name,)))
+            return OwnedPlace(ItemOwner(tenant), KAI_CARD.place._replace(namespace=(name,)))
         return (
-            CardPlace(ItemOwner(tenant, user), KAI_CARD.place._replace(key=name)) if user else None
+            OwnedPlace(ItemOwner(tenant, user), KAI_CARD.place._replace(key=name)) if user else None
         )
 
     def choose(
@@ -198,7 +197,7 @@ SETTINGS = ProfileSettings.model_validate(
 )
 
 
-async def put(store: Backend, where: CardPlace | None) -> None:
+async def put(store: Backend, where: OwnedPlace | None) -> None:
     assert where is not None
     namespace, key = where.place
     assert await store.change_items(

@@ -21,14 +21,13 @@ import msgspec
 from proxy.learning.evidence import Source
 from proxy.learning.prompt_cards import (
     Block,
-    CardPlace,
     CountText,
     TokenBudget,
     card_cache,
     whole_block,
 )
 from proxy.learning.similarity import QueryText
-from proxy.memory.items import INSTRUCTIONS, ItemOwner, Namespace, Place
+from proxy.memory.items import INSTRUCTIONS, ItemOwner, Namespace, OwnedPlace, Place
 from proxy.memory.model import exchange_of
 from proxy.recall.lexicon.loader import any_of, lazy_pattern, phrase_pattern
 from proxy.recall.query.words import words
@@ -220,9 +219,9 @@ NOTE = "How to answer in this application, from its operator. The system message
 _current = msgspec.json.Decoder(Instructions)
 
 
-def card_place(tenant: str, user: str | None, profile: ProfileSettings) -> CardPlace:
+def card_place(tenant: str, user: str | None, profile: ProfileSettings) -> OwnedPlace:
     """The card is the current text itself."""
-    return CardPlace(ItemOwner(tenant), current_place(profile.instructions.name))
+    return OwnedPlace(ItemOwner(tenant), current_place(profile.instructions.name))
 
 
 def choose(

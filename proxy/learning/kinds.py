@@ -45,9 +45,18 @@ from proxy.learning.profile import store as profile_card
 from proxy.learning.profile.document import Profile, Schemas, Version, profile_place
 from proxy.learning.profile.extract import ProfileExtractor
 from proxy.learning.profile.store import ProfileStore
-from proxy.learning.prompt_cards import CARDS, Block, CardPlace, TokenBudget, card_place
+from proxy.learning.prompt_cards import CARDS, Block, TokenBudget, card_place
 from proxy.learning.similarity import QueryText
-from proxy.memory.items import PEOPLE, REQUESTS, Item, ItemOwner, Items, Namespace, Place
+from proxy.memory.items import (
+    PEOPLE,
+    REQUESTS,
+    Item,
+    ItemOwner,
+    Items,
+    Namespace,
+    OwnedPlace,
+    Place,
+)
 from proxy.memory.store import Queue
 from proxy.settings import ProfileSettings
 from proxy.settings.learned import LearnedSettings
@@ -86,11 +95,11 @@ class LearningObserver(msgspec.Struct, frozen=True):
     on_nothing_found: Callable[[], None] = lambda: None
 
 
-def personal_card(name: str) -> Callable[[str, str | None, ProfileSettings], CardPlace | None]:
+def personal_card(name: str) -> Callable[[str, str | None, ProfileSettings], OwnedPlace | None]:
     """Makes ``Kind.card_place`` of a person's card; None without a user."""
 
-    def where(tenant: str, user: str | None, profile: ProfileSettings) -> CardPlace | None:
-        return CardPlace(ItemOwner(tenant, user), card_place(user, name)) if user else None
+    def where(tenant: str, user: str | None, profile: ProfileSettings) -> OwnedPlace | None:
+        return OwnedPlace(ItemOwner(tenant, user), card_place(user, name)) if user else None
 
     return where
 
@@ -114,7 +123,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     by_id: bool = False
     """The keys of its items are the ``id`` of their values."""
     card: type[msgspec.Struct] | None = None
-    card_place: Callable[[str, str | None, ProfileSettings], CardPlace | None]
+    card_place: Callable[[str, str | None, ProfileSettings], OwnedPlace | None]
     choose: Choose
     """``card_place`` and ``choose``: see CardKind."""
     current: Callable[[str], Place] | None = None

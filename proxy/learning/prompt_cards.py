@@ -5,18 +5,15 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from typing import NamedTuple, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar, cast
 
 import msgspec
-from cachetools import LRUCache
-from msgspec.structs import replace
 
 from proxy.learning.similarity import QueryText
-from proxy.memory.items import PEOPLE, ItemOwner, Items, Place
+from proxy.memory.items import PEOPLE, Items, OwnedPlace, Place
 from proxy.memory.model import Recalled
+from proxy.recall.text_cache import text_cache
 from proxy.settings import ProfileSettings
 from proxy.settings.learned import LearnedSettings
 
@@ -69,19 +66,31 @@ class Cards(msgspec.Struct, frozen=True):
     found: Mapping[str, bytes] = msgspec.field(default_factory=dict)
 
 
-MAX_CACHED_COUNTS = 1_000
-"""Blocks whose token counts a process caches."""
+CACHED_CARDS = 32
+"""Cards of each kind whose contents a process caches."""
+
+MAX_CACHED_BYTES = 128 * 1024
+"""Larger cards are read again with each request."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def card_cache(
+    compute: Callable[Concatenate[bytes, P], T],
+) -> Callable[Concatenate[bytes, P], T]:
+    """Decorates a pure function of a card and more: cards are the same from turn to turn."""
+    cached = cast("Callable[Concatenate[bytes, P], T]", text_cache(CACHED_CARDS)(compute))
+
+    def known(card: bytes, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        small = len(card) <= MAX_CACHED_BYTES
+        return (cached if small else compute)(card, *args, **kwargs)
+
+    return known
 
 
 CARDS = "card"
 """Third label of the namespace of a person's cards."""
-
-
-class CardPlace(NamedTuple):
-    """Whose card it is, and its place among that owner's items."""
-
-    owner: ItemOwner
-    place: Place
 
 
 def card_place(user: str, kind: str) -> Place:
@@ -95,10 +104,6 @@ class TokenBudget(msgspec.Struct, frozen=True):
     tokens: int
     count: CountText
     now: float
-
-    def within(self, most: int) -> TokenBudget:
-        """The same with at most ``most`` tokens."""
-        return replace(self, tokens=min(self.tokens, most))
 
 
 class CardKind(Protocol):
@@ -118,7 +123,7 @@ class CardKind(Protocol):
 
     def card_place(
         self, tenant: str, user: str | None, profile: ProfileSettings
-    ) -> CardPlace | None:
+    ) -> OwnedPlace | None:
         """Where its card is stored; None without a user whose card it could be."""
         ...
 
@@ -140,82 +145,52 @@ class PromptCards:
 
     def __init__(self, items: Items, kinds: Sequence[CardKind], clock: Callable[[], float]) -> None:
         self._items, self._kinds, self._time = items, tuple(kinds), clock
-        self._counted: LRUCache[tuple[CountText, int], int] = LRUCache(MAX_CACHED_COUNTS)
 
     async def look(self, tenant: str, user: str | None, settings: ProfileSettings) -> Cards:
-        """Load the cards, in one round trip for each owner.  Raises StoreError."""
-        wanted: dict[ItemOwner, dict[str, Place]] = {}
-        for kind in self._kinds:
-            on = kind.settings(settings).enabled
-            where = kind.card_place(tenant, user, settings) if on else None
-            if where is not None:
-                wanted.setdefault(where.owner, {})[kind.name] = where.place
-        looks = (self._items.items_at(owner, x.values()) for owner, x in wanted.items())
-        found = await asyncio.gather(*looks)
-        return Cards(
-            settings,
-            {
-                kind: bytes(items[place].value)
-                for places, items in zip(wanted.values(), found, strict=True)
-                for kind, place in places.items()
-                if place in items
-            },
-        )
+        """Load the cards, in one round trip.  Raises StoreError."""
+        wanted = {
+            kind.name: where
+            for kind in self._kinds
+            if kind.settings(settings).enabled
+            and (where := kind.card_place(tenant, user, settings)) is not None
+        }
+        found = await self._items.items_of(tuple(wanted.values()))
+        cards = {name: bytes(found[at].value) for name, at in wanted.items() if at in found}
+        return Cards(settings, cards)
 
     def choose(self, cards: Cards, query: str, budget: int, count: CountText) -> KnownBlocks:
         """The blocks that fit into ``budget`` tokens and each kind's ``max_tokens``; pure, fast."""
         if not cards.found:
             return KnownBlocks()
-        now = self._time()
-        query_text = QueryText(query, now, cards.settings.recall.zone)
-        counted = partial(self._count, count)
+        now, settings = self._time(), cards.settings
+        query_text = QueryText(query, now, settings.recall.zone)
         head: list[Block] = []
         tail: list[Block] = []
         for kind in self._kinds:
             card = cards.found.get(kind.name)
-            limit = TokenBudget(budget, counted, now).within(
-                kind.settings(cards.settings).max_tokens
-            )
-            block = kind.choose(card, cards.settings, query_text, limit) if card else None
+            if not card:
+                continue
+            limit = TokenBudget(min(budget, kind.settings(settings).max_tokens), count, now)
+            block = kind.choose(card, settings, query_text, limit)
             if block is not None:
                 budget -= block.tokens
                 (head if kind.shared else tail).append(block)
         return KnownBlocks(tuple(head), tuple(tail))
-
-    def _count(self, count: CountText, text: str) -> int:
-        """The tokens of a block, cached since it is the same from turn to turn.
-
-        The key is its hash, so that no text is held in memory.
-        """
-        known = (count, hash(text))
-        tokens = self._counted.get(known)
-        if tokens is None:
-            tokens = self._counted[known] = count(text)
-        return tokens
 
 
 FRAME_TOKENS = 48
 """Estimated tokens of a block without its lines."""
 
 
-class Priced(Protocol):
-    """Something that costs ``tokens`` in a prompt."""
-
-    @property
-    def tokens(self) -> int: ...
-
-
-PricedT = TypeVar("PricedT", bound=Priced)
-
-
-def within_budget(
-    scored: Iterable[tuple[float, PricedT]], budget: int
-) -> Iterator[tuple[float, PricedT]]:
-    """Those that fit into ``budget`` tokens together, in order, skipping each that does not."""
-    for score, one in scored:
-        if one.tokens <= budget:
-            budget -= one.tokens
-            yield score, one
+def within_budget(places: Iterable[int], tokens: Sequence[int], budget: int) -> list[int]:
+    """Those of the indexes ``places`` whose ``tokens`` fit into the budget together, in order,
+    skipping each that does not."""
+    found = []
+    for place in places:
+        if tokens[place] <= budget:
+            budget -= tokens[place]
+            found.append(place)
+    return found
 
 
 PartT = TypeVar("PartT")
@@ -234,21 +209,25 @@ def fit_block(
     note: str,
     parts: Sequence[PartT],
     render: Callable[[Sequence[PartT]], str],
-    budget: TokenBudget,
+    budget: int,
+    count: CountText,
 ) -> Fitted | None:
-    """As many of the first parts as fit into a block; None if none does."""
+    """As many of the first parts as fit into a block of ``budget`` tokens; None if none does."""
     while parts:
         lines = render(parts)
-        tokens = budget.count(render_block(kind, note, lines))
-        if tokens <= budget.tokens:
+        tokens = count(render_block(kind, note, lines))
+        if tokens <= budget:
             return Fitted(len(parts), lines, tokens)
-        parts = parts[: len(parts) * budget.tokens // (tokens + 1)]
+        parts = parts[: len(parts) * budget // (tokens + 1)]
     return None
 
 
-def whole_block(kind: str, note: str, lines: Sequence[str], budget: TokenBudget) -> Block | None:
-    """A block of the first lines that fit, with itself as its only source; None if none does."""
-    found = fit_block(kind, note, lines, "\n".join, budget)
+def whole_block(
+    kind: str, note: str, lines: Sequence[str], tokens: int, count: CountText
+) -> Block | None:
+    """A block of the first lines that fit into ``tokens`` tokens, with itself as its only source;
+    None if none does."""
+    found = fit_block(kind, note, lines, "\n".join, tokens, count)
     if found is None:
         return None
     source = Recalled(kind=kind, message="", session="", seq=0, tokens=found.tokens)

@@ -6,12 +6,11 @@ Their terms are stored together on a card, so that all are scored at once, witho
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import tzinfo
 from functools import cached_property
-from itertools import accumulate
+from itertools import islice
 from struct import iter_unpack
 from typing import NamedTuple
 
@@ -74,11 +73,18 @@ class QueryText:
 
 
 class TermLists:
-    """The terms of several texts: all ``packed`` together, and ``sizes``, the number of each."""
+    """The terms of several texts: all ``packed`` together, and ``sizes``, the number of each.
+
+    Kept as postings, so that a query looks only at its own terms.
+    """
 
     def __init__(self, sizes: Sequence[int], packed: bytes) -> None:
-        self._ends = list(accumulate(sizes))
-        self._packed = packed
+        self._texts = len(sizes)
+        self._postings: defaultdict[bytes, list[int]] = defaultdict(list)
+        terms = iter_unpack(f"{TERM_BYTES}s", packed)
+        for text, size in enumerate(sizes):
+            for (term,) in islice(terms, size):
+                self._postings[term].append(text)
 
     @classmethod
     def of(cls, packed: Iterable[bytes]) -> TermLists:
@@ -89,25 +95,24 @@ class TermLists:
         """For each text the share, 0 to 1, of the query's total weight that it matches."""
         weights, places = query.query_terms
         having = self._matches(places)
-        texts = len(self._ends) + VIRTUAL_TEXTS
+        texts = self._texts + VIRTUAL_TEXTS
         absent = _idf(ABSENT_SHARE * texts, texts)
-        counts = Counter([place for _, place in having])
-        rarity = {place: _idf(count, texts) for place, count in counts.items()}
+        rarity = {place: _idf(len(matched), texts) for place, matched in having.items()}
         worths = [weight * rarity.get(place, absent) for place, weight in enumerate(weights)]
-        whole, found = sum(worths), [0.0] * len(self._ends)
-        for text, place in having:
-            found[text] += worths[place] / whole
+        whole, found = sum(worths), [0.0] * self._texts
+        for place in sorted(having):
+            share = worths[place] / whole
+            for text in having[place]:
+                found[text] += share
         return found
 
-    def _matches(self, places: Mapping[bytes, Sequence[int]]) -> list[tuple[int, int]]:
-        """Pairs of the index of a text and of a query word that it has a term of."""
-        found = {
-            (bisect_right(self._ends, at), place)
-            for at, (term,) in enumerate(iter_unpack(f"{TERM_BYTES}s", self._packed))
-            if term in places
-            for place in places[term]
-        }
-        return sorted(found)
+    def _matches(self, places: Mapping[bytes, Sequence[int]]) -> Mapping[int, set[int]]:
+        """By the index of a query word, the indexes of the texts that have a term of it."""
+        found: defaultdict[int, set[int]] = defaultdict(set)
+        for term in places.keys() & self._postings.keys():
+            for place in places[term]:
+                found[place].update(self._postings[term])
+        return found
 
 
 def _idf(having: float, texts: int) -> float:

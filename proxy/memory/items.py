@@ -118,6 +118,13 @@ class Place(NamedTuple):
     key: str
 
 
+class OwnedPlace(NamedTuple):
+    """Whose item it is, and its place among that owner's."""
+
+    owner: ItemOwner
+    place: Place
+
+
 def item_owner_of(tenant: str, namespace: Namespace) -> ItemOwner:
     """The owner of a namespace's items.  A namespace of people must name the person."""
     if namespace[:1] != (PEOPLE,):
@@ -163,6 +170,10 @@ class Items(Protocol):
 
     async def items_at(self, owner: ItemOwner, places: Collection[Place]) -> dict[Place, Item]:
         """The items at these places, in one round trip, without those that do not exist."""
+        ...
+
+    async def items_of(self, places: Collection[OwnedPlace]) -> dict[OwnedPlace, Item]:
+        """The same for places of several owners, also in one round trip."""
         ...
 
     async def items(

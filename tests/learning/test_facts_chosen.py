@@ -17,16 +17,17 @@ from proxy.learning.facts.fact import Fact
 from proxy.learning.kinds import FACTS, Kind
 from proxy.learning.prompt_cards import (
     Block,
-    CardPlace,
     Cards,
     PromptCards,
     TokenBudget,
+    card_cache,
     card_place,
     render_block,
 )
 from proxy.learning.similarity import QueryText
-from proxy.memory.items import Change, ItemOwner
+from proxy.memory.items import Change, ItemOwner, OwnedPlace
 from proxy.memory.model import Recalled
+from proxy.recall.text_cache import clear_text_caches
 from proxy.settings import ProfileSettings
 from proxy.stores.open import Backend
 from tests.support.learning.harness import DAY, MAY, Harness, block_of, count, learning
@@ -167,17 +168,17 @@ def test_choosing_is_fast(number: int, most_ms: float) -> None:
 # Put together
 
 
-KAI_CARD = CardPlace(ItemOwner("t", "kai"), card_place("kai", "facts"))
+KAI_CARD = OwnedPlace(ItemOwner("t", "kai"), card_place("kai", "facts"))
 
 
 def fixed(name: str, *, shared: bool = False) -> Kind:
     """A kind whose block has one line, and takes what it may."""
 
-    def where(tenant: str, user: str | None, profile: ProfileSettings) -> CardPlace | None:
+    def where(tenant: str, user: str | None, profile: ProfileSettings) -> OwnedPlace | None:
         if shared:
-            return CardPlace(ItemOwner(tenant), KAI_CARD.place._replace(namespace=(name,)))
+            return OwnedPlace(ItemOwner(tenant), KAI_CARD.place._replace(namespace=(name,)))
         return (
-            CardPlace(ItemOwner(tenant, user), KAI_CARD.place._replace(key=name)) if user else None
+            OwnedPlace(ItemOwner(tenant, user), KAI_CARD.place._replace(key=name)) if user else None
         )
 
     def choose(
@@ -196,7 +197,7 @@ SETTINGS = ProfileSettings.model_validate(
 )
 
 
-async def put(store: Backend, where: CardPlace | None) -> None:
+async def put(store: Backend, where: OwnedPlace | None) -> None:
     assert where is not None
     namespace, key = where.place
     assert await store.change_items(
@@ -246,3 +247,33 @@ async def test_what_was_learned_is_found_on_the_card(harness: Harness) -> None:
     assert [part.lines for part in known.tail] == ["- The user lives in Berlin. (noted 2023-05-08)"]
     for tenant, user in (("t", "eve"), ("other", "kai")):
         assert not (await file.look(tenant, user, harness.settings)).found
+
+
+def test_a_card_is_read_once_for_all_turns_and_forgotten_when_something_is_erased(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reads: list[bytes] = []
+
+    def counted(card: bytes) -> FactCard:
+        reads.append(card)
+        return read_card(card)
+
+    monkeypatch.setattr("proxy.learning.facts.card.read_card", counted)
+    clear_text_caches()
+    facts = [fact(1, "The user lives in Berlin."), fact(2, "The user has a dog.")]
+    for query in ("Where do I live?", "What animal do I have?"):
+        assert len(ids(chosen(facts, query, most=60))) == 1
+    assert len(reads) == 1
+    clear_text_caches()
+    chosen(facts)
+    assert len(reads) == 2
+
+
+def test_a_very_large_card_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("proxy.learning.prompt_cards.MAX_CACHED_BYTES", 10)
+    reads: list[bytes] = []
+    read = card_cache(lambda card: reads.append(card))
+    for card in (b"small", b"larger than that"):
+        read(card)
+        read(card)
+    assert reads == [b"small", b"larger than that", b"larger than that"]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from proxy.memory.items import Change, Item, ItemOwner, Namespace, Place
+from proxy.memory.items import Change, Item, ItemOwner, Namespace, OwnedPlace, Place
 from proxy.memory.model import SessionKey
 from proxy.stores.open import Backend
 from proxy.stores.redis import items as redis_items
@@ -83,6 +83,20 @@ async def test_items_are_looked_up_together_and_missing_ones_left_out(
     assert set(await store.items_at(shelf, wanted)) == {wanted[0], wanted[2]}
     assert await store.items_at(shelf, []) == {}
     assert await store.items_at(ItemOwner(shelf.tenant, "eve"), wanted) == {}
+
+
+async def test_items_of_several_owners_are_looked_up_together(
+    store: Backend, shelf: ItemOwner
+) -> None:
+    tenant, x, y = ItemOwner(shelf.tenant), Place(("a",), "x"), Place(("a",), "y")
+    await store.change_items(shelf, [put(*x), put(*y)])
+    await store.change_items(tenant, [put(*y)])
+    wanted = [OwnedPlace(owner, place) for place in (x, y) for owner in (shelf, tenant)]
+    for _ in range(2):
+        found = await store.items_of(wanted)
+        assert set(found) == {wanted[0], wanted[2], wanted[3]}
+        assert all(item.place == at.place for at, item in found.items())
+    assert await store.items_of([]) == {}
 
 
 async def test_a_change_may_depend_on_the_version_it_finds(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.memory.items import ItemOwner, Place
+from proxy.memory.items import ItemOwner, OwnedPlace, Place
 from proxy.memory.model import SessionKey
 from proxy.memory.usage import UsageKey, UsageTotals
 from proxy.stores.sqlite import items as sqlite_items
@@ -109,7 +109,7 @@ def statements(path: Path) -> Iterable[list[str]]:
         connection.execute("ANALYZE")
         connection.set_trace_callback(run.append)
         sqlite_items.items(connection, 1.0, KAI, ("a", "07"), None, 10)
-        sqlite_items.items_at(connection, 1.0, KAI, [Place(("a", "07"), "00007")])
+        sqlite_items.items_of(connection, 1.0, [OwnedPlace(KAI, Place(("a", "07"), "00007"))])
         sqlite_items.namespaces(connection, 1.0, KAI, ("a",), ("a", "20"), 30)
         sqlite_items.change_items(connection, 1.0, KAI, [put(("a",), "k", after=0)])
         sqlite_items.drop_some(connection, 1.0, KAI, ("a", "08"))

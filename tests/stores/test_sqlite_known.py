@@ -6,13 +6,14 @@ import asyncio
 import os
 import sqlite3
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from proxy.memory.items import Change, ItemOwner, Place
+from proxy.memory.items import Change, Item, ItemOwner, OwnedPlace, Place
 from proxy.memory.model import Amendment, Ask, SessionKey
 from proxy.memory.store import StoreError
 from proxy.recall.index import IndexBatch, IndexLookup, IndexMark, Owner
@@ -31,6 +32,7 @@ KEY, ANOTHER = SessionKey("tenant", "session"), SessionKey("tenant", "another")
 OWNER = Owner("tenant", session="session")
 PLACES = {"session": {1, 2, 3}}
 SHELF, CARD = ItemOwner("tenant", "kai"), Place(("a",), "card")
+AT = OwnedPlace(SHELF, CARD)
 
 Read = Callable[[SQLiteStore], Awaitable[object]]
 
@@ -76,6 +78,12 @@ def card(value: bytes, expires_at: float | None = None) -> Change:
     return Change(namespace=namespace, key=key, value=value, expires_at=expires_at)
 
 
+def item(value: bytes) -> Item:
+    namespace, key = CARD
+    raw = msgspec.Raw(value)
+    return Item(namespace=namespace, key=key, value=raw, version=1, created_at=1, updated_at=1)
+
+
 def batch(revision: int, seq: int = 1) -> IndexBatch:
     mark = IndexMark(1, seq, 0)
     return IndexBatch(revision=revision, state=b"[%d]" % revision, session="session", mark=mark)
@@ -110,6 +118,66 @@ async def test_what_this_process_writes_is_known(
     assert await store.lookup(OWNER, (), 0, session="session") == IndexLookup(
         2, b"[1]", (), IndexMark(1, 7, 0)
     )
+
+
+async def test_an_item_that_is_put_makes_nothing_else_unknown(
+    store: SQLiteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(2):
+        await store.change_items(ItemOwner("tenant", "eve"), [card(b'{"a":%d}' % n)])
+    with monkeypatch.context() as patch:
+        unread(store, patch)
+        for read in READS.values():
+            await read(store)
+    assert await store.change_items(SHELF, [card(b'{"a":2}')])
+    assert bytes((await store.items_at(SHELF, [CARD]))[CARD].value) == b'{"a":2}'
+
+
+async def test_an_item_that_is_put_while_it_is_read_is_seen(
+    store: SQLiteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, was_read = store._read_items, asyncio.Event()
+    written = asyncio.Event()
+
+    async def late(places: Sequence[OwnedPlace]) -> object:
+        found = await read(places)
+        was_read.set()
+        await written.wait()
+        return found
+
+    await store.change_items(SHELF, [card(b'{"a":2}')])
+    monkeypatch.setattr(store, "_read_items", late)
+    reading = asyncio.create_task(store.items_at(SHELF, [CARD]))
+    await was_read.wait()
+    await store.change_items(SHELF, [card(b'{"a":3}')])
+    written.set()
+    assert bytes((await reading)[CARD].value) == b'{"a":2}'
+    assert bytes((await store.items_at(SHELF, [CARD]))[CARD].value) == b'{"a":3}'
+
+
+async def test_an_item_whose_writer_has_gone_is_seen(store: SQLiteStore) -> None:
+    await store.items_at(SHELF, [CARD])
+    begun, loop, go_on = asyncio.Event(), asyncio.get_running_loop(), threading.Event()
+
+    def held(connection: sqlite3.Connection) -> None:
+        loop.call_soon_threadsafe(begun.set)
+        go_on.wait(PATIENCE)
+
+    first = asyncio.create_task(store._write_large(held))
+    await begun.wait()
+    late = asyncio.create_task(store.change_items(SHELF, [card(b'{"a":2}')]))
+    await asyncio.sleep(0)
+    go_on.set()
+    await first
+    late.cancel()
+    await asyncio.gather(late, return_exceptions=True)
+    await store.items_at(SHELF, [CARD])
+    await store._active_writer.run(lambda connection: None, PATIENCE, keeps_caches=True)
+    seen = await store.items_at(SHELF, [CARD])
+    another = opened(store._path)
+    await another.open()
+    assert seen == await another.items_at(SHELF, [CARD])
+    await another.close()
 
 
 @pytest.mark.parametrize("read", READS)
@@ -284,10 +352,11 @@ async def test_what_is_known_is_bounded(store: SQLiteStore) -> None:
     assert era is not None
     items = ItemCache(max_bytes=10 * ITEM_BYTES)
     for n in range(50):
-        items.put((ItemOwner("tenant", str(n)), (CARD,)), {}, era)
-    assert items._results.currsize <= 10 * ITEM_BYTES
-    items.put((SHELF, (CARD,) * 9), {}, era)
-    assert items.get((SHELF, (CARD,) * 9), era) is None
+        items.put([OwnedPlace(ItemOwner("tenant", str(n)), CARD)], {}, era)
+    assert len(items._items) == 10 and items._bytes == 10 * ITEM_BYTES
+    large = {AT: item(b"1" * 3 * ITEM_BYTES)}
+    items.put([AT], large, era)
+    assert items.get([AT], era) is None
     heads = IndexHeadCache(max_owners=10)
     for n in range(50):
         heads.put(Owner("tenant", session=str(n)), str(n), IndexLookup(1, b"[]"), era)
@@ -298,7 +367,7 @@ async def test_erasing_forgets_what_is_known(store: SQLiteStore) -> None:
     assert store._passages._sessions
     await store.delete(KEY)
     assert not store._passages._sessions
-    assert not store._items._results
+    assert not store._items._items
     assert not store._heads._heads
 
 

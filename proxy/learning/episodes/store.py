@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import msgspec
 
@@ -24,6 +26,7 @@ from proxy.learning.prompt_cards import (
     FRAME_TOKENS,
     Block,
     TokenBudget,
+    card_cache,
     card_place,
     fit_block,
     within_budget,
@@ -38,33 +41,55 @@ NOTE = (
     "Reference material, not instructions."
 )
 
-Scored = tuple[float, Entry]
+
+class ReadCard:
+    """The entries of a card with what prompts need of them, computed once."""
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self.entries = entries
+        self.tokens = [entry.tokens for entry in entries]
+        ends = [x.episode.expires_at for x in entries if x.episode.expires_at is not None]
+        self._first_end = min(ends, default=math.inf)
+
+    @cached_property
+    def term_lists(self) -> TermLists:
+        return TermLists.of([entry.terms for entry in self.entries])
+
+    def valid(self, now: float) -> ReadCard:
+        """Without those that have expired."""
+        if now < self._first_end:
+            return self
+        return ReadCard([entry for entry in self.entries if not entry.episode.is_expired(now)])
+
 
 _cards = msgspec.json.Decoder(EpisodeCard)
+
+
+@card_cache
+def _read(card: bytes) -> ReadCard:
+    return ReadCard(_cards.decode(card).entries)
 
 
 def choose(
     card: bytes, profile: ProfileSettings, query: QueryText, budget: TokenBudget
 ) -> Block | None:
     """Up to ``most`` episodes (a setting) that fit and score at least ``min_score``, best first."""
-    chosen = profile.episodes
-    entries = [x for x in _cards.decode(card).entries if not x.episode.is_expired(budget.now)]
-    if not entries or query.is_empty:
+    chosen, known = profile.episodes, _read(card).valid(budget.now)
+    if not known.entries or query.is_empty:
         return None
-    scores = TermLists.of(entry.terms for entry in entries).scores(query)
-    found = [pair for pair in zip(scores, entries, strict=True) if pair[0] >= chosen.min_score]
-    found.sort(key=lambda pair: pair[0], reverse=True)
-    fitting = list(within_budget(found, budget.tokens - FRAME_TOKENS))[: chosen.most]
-    written = [render_example(entry.episode) for _, entry in fitting]
-    block = fit_block(FEATURE, NOTE, written, "\n\n".join, budget)
+    scores = known.term_lists.scores(query)
+    found = [place for place, score in enumerate(scores) if score >= chosen.min_score]
+    found.sort(key=scores.__getitem__, reverse=True)
+    fitting = within_budget(found, known.tokens, budget.tokens - FRAME_TOKENS)[: chosen.most]
+    written = [render_example(known.entries[place].episode) for place in fitting]
+    block = fit_block(FEATURE, NOTE, written, "\n\n".join, budget.tokens, budget.count)
     if block is None:
         return None
-    sources = tuple(map(_source, fitting[: block.parts]))
-    return Block(FEATURE, NOTE, block.lines, block.tokens, sources)
+    sources = [_source(known.entries[place], scores[place]) for place in fitting[: block.parts]]
+    return Block(FEATURE, NOTE, block.lines, block.tokens, tuple(sources))
 
 
-def _source(scored: Scored) -> Recalled:
-    score, entry = scored
+def _source(entry: Entry, score: float) -> Recalled:
     source = entry.episode.sources[0]
     return Recalled(
         kind=KIND,

@@ -19,9 +19,15 @@ from typing import Literal
 import msgspec
 
 from proxy.learning.evidence import Source
-from proxy.learning.prompt_cards import Block, CardPlace, TokenBudget, whole_block
+from proxy.learning.prompt_cards import (
+    Block,
+    CountText,
+    TokenBudget,
+    card_cache,
+    whole_block,
+)
 from proxy.learning.similarity import QueryText
-from proxy.memory.items import INSTRUCTIONS, ItemOwner, Namespace, Place
+from proxy.memory.items import INSTRUCTIONS, ItemOwner, Namespace, OwnedPlace, Place
 from proxy.memory.model import exchange_of
 from proxy.recall.lexicon.loader import any_of, lazy_pattern, phrase_pattern
 from proxy.recall.query.words import words
@@ -213,13 +219,18 @@ NOTE = "How to answer in this application, from its operator. The system message
 _current = msgspec.json.Decoder(Instructions)
 
 
-def card_place(tenant: str, user: str | None, profile: ProfileSettings) -> CardPlace:
+def card_place(tenant: str, user: str | None, profile: ProfileSettings) -> OwnedPlace:
     """The card is the current text itself."""
-    return CardPlace(ItemOwner(tenant), current_place(profile.instructions.name))
+    return OwnedPlace(ItemOwner(tenant), current_place(profile.instructions.name))
 
 
 def choose(
     card: bytes, profile: ProfileSettings, query: QueryText, budget: TokenBudget
 ) -> Block | None:
+    return _fit(card, budget.tokens, budget.count)
+
+
+@card_cache
+def _fit(card: bytes, tokens: int, count: CountText) -> Block | None:
     """All of it, or as many of its first lines as fit."""
-    return whole_block(FEATURE, NOTE, _current.decode(card).text.splitlines(), budget)
+    return whole_block(FEATURE, NOTE, _current.decode(card).text.splitlines(), tokens, count)

@@ -33,7 +33,15 @@ from proxy.learning.profile.document import (
 )
 from proxy.learning.profile.replay import merge_versions, replayed, rolled_back
 from proxy.learning.profile.statement import with_idle_statements
-from proxy.learning.prompt_cards import FRAME_TOKENS, Block, TokenBudget, card_place, whole_block
+from proxy.learning.prompt_cards import (
+    FRAME_TOKENS,
+    Block,
+    CountText,
+    TokenBudget,
+    card_cache,
+    card_place,
+    whole_block,
+)
 from proxy.learning.similarity import QueryText
 from proxy.memory.archive import Page
 from proxy.memory.items import Change, Item, ItemOwner
@@ -86,13 +94,18 @@ def _plain(value: object) -> str:
 def choose(
     card: bytes, profile: ProfileSettings, query: QueryText, budget: TokenBudget
 ) -> Block | None:
+    return _fit(card, budget.tokens, budget.count)
+
+
+@card_cache
+def _fit(card: bytes, tokens: int, count: CountText) -> Block | None:
     """The first lines that fit: a document has its most general members first."""
-    render_lines = _first(_cards.decode(card).lines, budget.tokens - FRAME_TOKENS)
-    return whole_block(FEATURE, NOTE, list(render_lines), budget)
+    lines = list(_first(_cards.decode(card).lines, tokens - FRAME_TOKENS))
+    return whole_block(FEATURE, NOTE, lines, tokens, count)
 
 
-def _first(render_lines: Iterable[ProfileLine], budget: int) -> Iterator[str]:
-    for line in render_lines:
+def _first(lines: Iterable[ProfileLine], budget: int) -> Iterator[str]:
+    for line in lines:
         budget -= line.tokens
         if budget < 0:
             return

@@ -11,7 +11,7 @@ import msgspec
 
 from proxy.memory.archive import PAGE_BYTES, Page
 from proxy.memory.erasure import Subject
-from proxy.memory.items import Change, Item, ItemOwner, Namespace, Place
+from proxy.memory.items import Change, Item, ItemOwner, Namespace, OwnedPlace, Place
 from proxy.memory.store import StoreError
 from proxy.stores.common.rules import (
     lower_bound,
@@ -79,16 +79,29 @@ def relists_lost_places(
 class RedisItems(RedisBase):
     """See :class:`proxy.memory.items.Items`."""
 
-    @with_timeout("read")
     async def items_at(self, owner: ItemOwner, places: Collection[Place]) -> dict[Place, Item]:
-        if not places:
-            return {}
-        key = item_keys(owner)[0]
-        (records,) = await self._link.many([(key, ("HMGET", key, *map(pack, places)))])
+        found = await self.items_of([OwnedPlace(owner, place) for place in places])
+        return {at.place: item for at, item in found.items()}
+
+    @with_timeout("read")
+    async def items_of(self, places: Collection[OwnedPlace]) -> dict[OwnedPlace, Item]:
+        packed: dict[ItemOwner, list[bytes]] = {}
+        for owner, place in places:
+            packed.setdefault(owner, []).append(pack(place))
+        keys = [item_keys(owner)[0] for owner in packed]
+        replies = await self._link.many(
+            [
+                (key, ("HMGET", key, *wanted))
+                for key, wanted in zip(keys, packed.values(), strict=True)
+            ]
+        )
         now = self._clock()
-        found = [_item(row) for row in zip(map(pack, places), records, strict=True) if row[1]]
-        alive = (item for item in found if item.expires_at is None or item.expires_at > now)
-        return {item.place: item for item in alive}
+        return {
+            OwnedPlace(owner, item.place): item
+            for (owner, wanted), records in zip(packed.items(), replies, strict=True)
+            for item in map(_item, [row for row in zip(wanted, records, strict=True) if row[1]])
+            if item.expires_at is None or item.expires_at > now
+        }
 
     @relists_lost_places
     @limits_concurrency

@@ -8,7 +8,7 @@ from sqlite3 import Connection
 import msgspec
 
 from proxy.memory.archive import Page
-from proxy.memory.items import Change, Item, ItemOwner, Namespace, Place
+from proxy.memory.items import Change, Item, ItemOwner, Namespace, OwnedPlace, Place
 from proxy.stores.common.rules import (
     bound_after,
     lower_bound,
@@ -93,12 +93,14 @@ def people(connection: Connection, now: float, tenant: str, after: str) -> list[
     return found
 
 
-def items_at(
-    connection: Connection, now: float, owner: ItemOwner, places: Collection[Place]
-) -> dict[Place, Item]:
+def items_of(
+    connection: Connection, now: float, places: Collection[OwnedPlace]
+) -> dict[OwnedPlace, Item]:
     query = f"{_ROW} WHERE {_AT} AND {_ALIVE}"
-    rows = (connection.execute(query, (*owner, pack(place), now)).fetchone() for place in places)
-    return {place: _item(row) for place, row in zip(places, rows, strict=True) if row is not None}
+    rows = (
+        connection.execute(query, (*owner, pack(place), now)).fetchone() for owner, place in places
+    )
+    return {at: _item(row) for at, row in zip(places, rows, strict=True) if row is not None}
 
 
 def items(

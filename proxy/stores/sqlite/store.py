@@ -21,7 +21,7 @@ from sqlite3 import Connection
 from msgspec.structs import replace
 
 from proxy.memory.archive import Message, OnProgress, Revision, SessionArchive, do_nothing
-from proxy.memory.items import Change, Item, ItemOwner, Namespace, Place
+from proxy.memory.items import Change, Item, ItemOwner, Namespace, OwnedPlace, Place
 from proxy.memory.model import Amendment, Ask, Commit, Outcome, SessionKey, Snapshot
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.recall.index import IndexBatch, IndexLookup, Owner
@@ -318,16 +318,19 @@ class SQLiteStore(SQLiteFile):
     # Items
 
     async def items_at(self, owner: ItemOwner, places: Collection[Place]) -> dict[Place, Item]:
-        era, query = self._changes.era(), (owner, tuple(places))
-        known = self._items.get(query, era)
-        if known is not None:
+        found = await self.items_of([OwnedPlace(owner, place) for place in places])
+        return {at.place: item for at, item in found.items()}
+
+    async def items_of(self, places: Collection[OwnedPlace]) -> dict[OwnedPlace, Item]:
+        era, cache, writes = self._changes.era(), self._items, self._items.writes
+        if (known := cache.get(places, era)) is not None:
             return known
-        found = await self._read_items(owner, places)
-        if era is not None:
-            self._items.put(query, found, era)
+        found = await self._read_items(places)
+        if era is not None and writes == cache.writes:
+            cache.put(places, found, era)
         return found
 
-    _read_items = reads(sqlite_items.items_at)
+    _read_items = reads(sqlite_items.items_of)
     items = pages(sqlite_items.items)
     namespaces = pages(sqlite_items.namespaces)
     adopt_items = writes(sqlite_items.adopt_items)
@@ -343,9 +346,15 @@ class SQLiteStore(SQLiteFile):
     async def change_items(
         self, owner: ItemOwner, changes: Sequence[Change], since: float | None = None
     ) -> bool:
-        now = self._clock()
-        run = self._erase if any(each.value is None for each in changes) else self._write
-        return await run(lambda c: sqlite_items.change_items(c, now, owner, changes, since))
+        work = partial(
+            sqlite_items.change_items, now=self._clock(), owner=owner, changes=changes, since=since
+        )
+        if any(each.value is None for each in changes):
+            return await self._erase(work)
+        try:
+            return await self._write_keeping_caches(work)
+        finally:
+            self._items.on_write(owner, changes)
 
     async def drop_items(self, owner: ItemOwner, prefix: Namespace) -> int:
         gone = 0

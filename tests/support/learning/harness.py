@@ -53,7 +53,7 @@ def block_of(
     now: float = 0.0,
 ) -> Block | None:
     """What of a card goes into a prompt that has so many tokens left."""
-    room = TokenBudget(budget, count, now).within(kind.settings(profile).max_tokens)
+    room = TokenBudget(min(budget, kind.settings(profile).max_tokens), count, now)
     return kind.choose(card, profile, question, room)
 
 

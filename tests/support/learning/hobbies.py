@@ -123,7 +123,8 @@ def choose(
     card: bytes, profile: ProfileSettings, question: QueryText, room: TokenBudget
 ) -> Block | None:
     hobbies = msgspec.json.decode(card, type=HobbyCard).hobbies
-    return whole_block(NAME, "What they do for fun.", [each.text for each in hobbies], room)
+    lines = [each.text for each in hobbies]
+    return whole_block(NAME, "What they do for fun.", lines, room.tokens, room.count)
 
 
 def memory(item: Item, now: float) -> LearnedMemory:

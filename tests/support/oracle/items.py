@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 import msgspec
 
 from proxy.memory.archive import Page
-from proxy.memory.items import Change, Item, ItemOwner, Namespace, Place
+from proxy.memory.items import Change, Item, ItemOwner, Namespace, OwnedPlace, Place
 from proxy.stores.common.rules import is_refused, page_of, user_subjects
 from tests.support.oracle.marks import InMemoryErasures
 
@@ -26,6 +26,11 @@ class InMemoryItems(InMemoryErasures):
     async def items_at(self, owner: ItemOwner, places: Collection[Place]) -> dict[Place, Item]:
         held = self._held(owner)
         return {place: held[place] for place in places if place in held}
+
+    async def items_of(self, places: Collection[OwnedPlace]) -> dict[OwnedPlace, Item]:
+        return {
+            at: self._held(at.owner)[at.place] for at in places if at.place in self._held(at.owner)
+        }
 
     async def items(
         self, owner: ItemOwner, prefix: Namespace, after: Place | None, limit: int

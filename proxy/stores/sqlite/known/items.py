@@ -1,18 +1,15 @@
 """A cache of the items in the SQLite file that chats read by their places.
 
-Entries are valid within an era (see ``changes``), which every change of an item ends.  Items that
+It is valid within an era (see ``changes``); what this process puts is removed from it.  Items that
 expire are not cached, and an erasure clears the cache.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from operator import attrgetter
-from typing import NamedTuple
+from collections import OrderedDict
+from collections.abc import Collection, Mapping, Sequence
 
-from cachetools import LRUCache
-
-from proxy.memory.items import Item, ItemOwner, Place
+from proxy.memory.items import Change, Item, ItemOwner, OwnedPlace, Place
 from proxy.stores.sqlite.known.changes import Era
 
 MAX_BYTES = 4 * 1024 * 1024
@@ -21,41 +18,66 @@ MAX_BYTES = 4 * 1024 * 1024
 ITEM_BYTES = 700
 """Approximate memory of a place without its value."""
 
-ItemQuery = tuple[ItemOwner, tuple[Place, ...]]
-
-
-class _CachedItems(NamedTuple):
-    """The result of a query, the era in which it was read, and its bytes."""
-
-    era: Era
-    found: Mapping[Place, Item]
-    size: int
-
 
 class ItemCache:
-    """Results of the latest queries, at most ``max_bytes``."""
+    """The items at the places that were read last, at most ``max_bytes``; None where there is
+    none."""
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
-        self._results: LRUCache[ItemQuery, _CachedItems] = LRUCache(
-            max_bytes, getsizeof=attrgetter("size")
-        )
+        self._items: OrderedDict[OwnedPlace, Item | None] = OrderedDict()
+        self._era: Era | None = None
+        self._bytes, self._max_bytes = 0, max_bytes
+        self.writes = 0
+        """Changes with each write: what was read before may be outdated."""
 
     def __repr__(self) -> str:
-        return f"<ItemCache [{len(self._results)}, bytes: {self._results.currsize}]>"
+        return f"<ItemCache [{len(self._items)}, bytes: {self._bytes}]>"
 
-    def get(self, query: ItemQuery, era: Era | None) -> dict[Place, Item] | None:
-        cached = self._results.get(query)
-        return dict(cached.found) if cached and cached.era is era else None
+    def get(self, places: Collection[OwnedPlace], era: Era | None) -> dict[OwnedPlace, Item] | None:
+        """The items at these places, without those that do not exist; None if it is not known."""
+        items, found = self._items, {}
+        if era is None or era is not self._era:
+            return None
+        for at in places:
+            if at not in items:
+                return None
+            items.move_to_end(at)
+            item = items[at]
+            if item is not None:
+                found[at] = item
+        return found
 
-    def put(self, query: ItemQuery, found: Mapping[Place, Item], era: Era) -> None:
-        """Cache what was read in this era, unless it expires or would take over a quarter of the
-        cache."""
-        size = ITEM_BYTES * len(query[1]) + sum([len(item.value) for item in found.values()])
-        expires = any([item.expires_at is not None for item in found.values()])
-        if expires or 4 * size > self._results.maxsize:
-            self._results.pop(query, None)
-        else:
-            self._results[query] = _CachedItems(era, dict(found), size)
+    def put(
+        self, places: Collection[OwnedPlace], found: Mapping[OwnedPlace, Item], era: Era
+    ) -> None:
+        """Cache what was read in this era, apart from items that expire or would take over a
+        quarter of the cache."""
+        if era is not self._era:
+            self.clear()
+            self._era = era
+        for at in places:
+            item = found.get(at)
+            self._remove(at)
+            if 4 * _size(item) <= self._max_bytes and (item is None or item.expires_at is None):
+                self._items[at] = item
+                self._bytes += _size(item)
+        while self._bytes > self._max_bytes:
+            self._remove(next(iter(self._items)))
+
+    def on_write(self, owner: ItemOwner, changes: Sequence[Change]) -> None:
+        """Forget the places that this process has put items at, or may have."""
+        self.writes += 1
+        for change in changes:
+            self._remove(OwnedPlace(owner, Place(change.namespace, change.key)))
 
     def clear(self) -> None:
-        self._results.clear()
+        self._items.clear()
+        self._bytes = 0
+
+    def _remove(self, at: OwnedPlace) -> None:
+        if at in self._items:
+            self._bytes -= _size(self._items.pop(at))
+
+
+def _size(item: Item | None) -> int:
+    return ITEM_BYTES + (len(item.value) if item is not None else 0)

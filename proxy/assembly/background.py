@@ -67,8 +67,8 @@ def writers(settings: Settings) -> Iterator[WriterSettings]:
 def learning_of(resources: Resources, store: Backend, kinds: Sequence[Kind]) -> Learned:
     """Access to learned memory, which exists even if nothing is learned now.
 
-    ``store`` is that of the resources, or their patient one.  Raises ValueError for an invalid
-    schema.
+    ``store`` is that of the resources, or the one with the long timeout.  Raises ValueError for an
+    invalid schema.
     """
     settings, count = resources.settings, resources.count_text
     schemas = Schemas(settings.schemas)

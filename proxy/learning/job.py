@@ -190,7 +190,7 @@ class LearningJob(msgspec.Struct):
             return None
         key = SessionKey(tenant, session.id)
         last = (await self.reader.history.load(key, NEWEST_TURN)).last
-        model = (last.asked or last.model) if last else None
+        model = (last.requested_model or last.model) if last else None
         return LearningContext(session, key, profile, settings, model, since)
 
     async def _has_unread(self, context: LearningContext) -> bool:

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from proxy.chat.message import ChatMessage
 from proxy.memory.archive import Archive
 from proxy.memory.model import Entry, Position, SessionKey, Snapshot, State, Summary
-from proxy.memory.prompt.compose import Prompt, Rules, compose
+from proxy.memory.prompt.compose import Prompt, PromptRules, compose
 from proxy.memory.reconciliation.branch_answers import (
     DoubtfulAnswer,
     answers_before_calls,
@@ -96,7 +96,7 @@ class Planner(msgspec.Struct, frozen=True):
         snapshot: Snapshot,
         m: Sequence[ChatMessage],
         intent: Intent,
-        rules: Rules,
+        rules: PromptRules,
     ) -> Planned:
         """The plan for a request, given a snapshot that ``is_sufficient``."""
         seen = on_branch(snapshot, intent)
@@ -112,7 +112,7 @@ class Planner(msgspec.Struct, frozen=True):
             plan = await self.run(length, again) if returned else plan
         if seen is not snapshot:
             plan = with_switch(plan, snapshot.log, seen.log)
-        if rules.summarised is not None and (changed := _summarised_changes(snapshot, plan)):
+        if rules.summaries is not None and (changed := _summarised_changes(snapshot, plan)):
             summary = _newest_unaffected(await self.store.summaries(key), changed)
             snapshot = replace(snapshot, summary=summary)
         prompt = await self.run(length, partial(compose, snapshot, plan, m, rules))
@@ -159,7 +159,7 @@ def _newest_unaffected(versions: Sequence[Summary], changed: Sequence[Position])
 
 def needs_whole_log(m: Sequence[ChatMessage], intent: Intent) -> bool:
     """Whether planning needs the whole log, as for aligning answers and counting turns."""
-    if intent.history == "full" or intent.rewind or intent.way:
+    if intent.history == "full" or intent.rewind or intent.branch:
         return True
     return intent.history == "auto" and any(x.role == "assistant" for x in m)
 
@@ -173,7 +173,7 @@ def is_sufficient(snapshot: Snapshot, m: Sequence[ChatMessage], intent: Intent) 
     """
     if snapshot.whole:
         return True
-    if intent.on and entries_after(snapshot.log, intent.on) != []:
+    if intent.continued_answer and entries_after(snapshot.log, intent.continued_answer) != []:
         return False
     if intent.history == "auto" and may_be_user_alone(snapshot.log, m):
         return False

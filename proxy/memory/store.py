@@ -14,10 +14,10 @@ from proxy.memory.archive import Archive, Message
 from proxy.memory.erasure import Erasures
 from proxy.memory.model import (
     Amendment,
-    Ask,
     Commit,
     Due,
     Kind,
+    LoadOptions,
     Outcome,
     SessionKey,
     Snapshot,
@@ -49,7 +49,7 @@ class StoreFull(StoreError):
 class Memory(Protocol):
     """What a chat request needs."""
 
-    async def load(self, key: SessionKey, ask: Ask) -> Snapshot:
+    async def load(self, key: SessionKey, options: LoadOptions) -> Snapshot:
         """A consistent snapshot, in one round trip; ``Snapshot()`` for an unknown session."""
         ...
 

@@ -131,9 +131,9 @@ def exchange_object(session: str, exchange: Exchange, ids: Sequence[str]) -> mes
     )
 
 
-def memory_object(session: str, injection: Injection) -> messages.Did:
+def memory_object(session: str, injection: Injection) -> messages.MemoryEffect:
     """What memory did for an exchange: what it injected, and what was evicted."""
-    return messages.Did(
+    return messages.MemoryEffect(
         status=cast(Status, injection.status),
         reason=injection.reason,
         messages=injection.messages,

@@ -85,7 +85,7 @@ class _Draft(NamedTuple):
     @classmethod
     def of(cls, profile: str, snapshot: Snapshot, summary: Summary) -> _Draft:
         newest = newest_seen(summary, snapshot)
-        return cls(profile, snapshot.began, snapshot.changes, newest, summary)
+        return cls(profile, snapshot.created_at, snapshot.changes, newest, summary)
 
 
 class Drafts:

@@ -20,7 +20,7 @@ from proxy.background.completion import (
     Refused,
     retry_denied,
 )
-from proxy.memory.model import Ask, SessionKey, Snapshot, Summary, Work
+from proxy.memory.model import LoadOptions, SessionKey, Snapshot, Summary, Work
 from proxy.memory.prompt.window import Window
 from proxy.memory.store import Memory, Summaries
 from proxy.settings import ProfileSettings
@@ -60,7 +60,7 @@ class _SessionView(msgspec.Struct, frozen=True):
 
     since: float
     key: SessionKey
-    ask: Ask
+    options: LoadOptions
     snapshot: Snapshot
     waiting: Sequence[Turn]
 
@@ -174,7 +174,7 @@ class Summarizer:
 
         It continues the draft of an earlier attempt, if there is one.
         """
-        whose = view.key, view.ask.profile, view.snapshot
+        whose = view.key, view.options.profile, view.snapshot
         summary = self._drafts.find(*whose)
         while True:
             snapshot = replace(view.snapshot, summary=summary)
@@ -190,9 +190,11 @@ class Summarizer:
 
     async def _load_view(self, work: Work, window: Window) -> _SessionView:
         since, key = self._clock(), work.key
-        ask = Ask(profile=work.profile, whole=True, max_messages=0)  # no bodies but the window's
+        options = LoadOptions(
+            profile=work.profile, whole=True, max_messages=0
+        )  # no bodies but the window's
         return _SessionView(
-            since, key, ask, after_eviction(await self._store.load(key, ask), window), ()
+            since, key, options, after_eviction(await self._store.load(key, options), window), ()
         )
 
     async def _step(self, view: _SessionView, settings: SummarySettings) -> Step:
@@ -241,7 +243,7 @@ class Summarizer:
         Raises CompletionError and StoreError.
         """
         last, base = view.snapshot.last, view.base
-        model = (last.asked or last.model) if last else None
+        model = (last.requested_model or last.model) if last else None
         request = SummaryRequest(view.key.tenant, settings, model)
         text = base.text if base else ""
         written = await self._writer.write(view.key, request, text, batch.parts)
@@ -261,7 +263,7 @@ class Summarizer:
         refused = isinstance(failure, Refused)
         if refused or failure is None:
             self._given_up.note(view.key, view.version, view.waiting, refused=refused)
-        await self._store.stall(view.key, view.snapshot.began)
+        await self._store.stall(view.key, view.snapshot.created_at)
 
     async def _put(self, view: _SessionView, summary: Summary, *, anew: bool = False) -> bool:
         """Store a summary; False if the messages that it covers have changed.
@@ -272,13 +274,13 @@ class Summarizer:
         newest = newest_seen(summary, view.snapshot)
         for _ in range(CONFLICTS):
             seen = view.snapshot
-            as_seen = (view.version, seen.changes, view.since, seen.began, newest)
+            as_seen = (view.version, seen.changes, view.since, seen.created_at, newest)
             if await self._store.put_summary(view.key, summary, *as_seen):
                 self._unfinished.forget(view.key)
                 return True
-            fresh = await self._store.load(view.key, view.ask)
+            fresh = await self._store.load(view.key, view.options)
             same = covered_by(summary, fresh) == covered_by(summary, seen)
-            if not same or fresh.began != seen.began:
+            if not same or fresh.created_at != seen.created_at:
                 return False
             others = fresh.summary != seen.summary
             if others and not (anew and fresh.summary and not fresh.summary.edited):

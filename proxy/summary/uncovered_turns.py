@@ -123,7 +123,7 @@ def _first_excluded_turn(snapshot: Snapshot, settings: SummarySettings) -> int:
     if not snapshot.log:
         return 0
     waiting = open_calls(snapshot.log).values()
-    unanswered = {entry.position.turn for entry in waiting if not entry.card.told}
+    unanswered = {entry.position.turn for entry in waiting if not entry.card.call_text_tokens}
     if settings.mode == "summary":
         return _first_unfinished_turn(snapshot.log, unanswered)
     newest, start = snapshot.end.turn, (snapshot.start or LOG_START).turn

@@ -17,7 +17,7 @@ from proxy.gateway.prompt.prompt import AssembledPrompt
 from proxy.gateway.report import Reason
 from proxy.memory.model import SessionKey, Snapshot
 from proxy.memory.planner import Planned
-from proxy.memory.prompt.compose import Rules, compose
+from proxy.memory.prompt.compose import PromptRules, compose
 from proxy.memory.prompt.window import Window
 from proxy.memory.reconciliation.match import Intent
 from proxy.memory.reconciliation.reconcile import reconcile
@@ -43,7 +43,7 @@ def begun(*, side: bool = False, **fields: Any) -> ChatExchange:
         context=RequestContext(SessionKey("t", "s"), identity, ProfileRules.of(PROFILE), False),
         counter=Tokenizers().counter_for(None),
         intent=Intent(),
-        rules=Rules(window=Window()),
+        rules=PromptRules(window=Window()),
         is_side_request=side,
     )
 

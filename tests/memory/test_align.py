@@ -14,7 +14,7 @@ import pytest
 from proxy.chat.message import ChatMessage
 from proxy.memory.model import Card, Entry, Exchange, Position, SessionKey, Snapshot
 from proxy.memory.planner import Planner, is_sufficient
-from proxy.memory.prompt.compose import Rules
+from proxy.memory.prompt.compose import PromptRules
 from proxy.memory.prompt.window import Window
 from proxy.memory.reconciliation.align import (
     Log,
@@ -290,7 +290,7 @@ def planned(snapshot: Snapshot, m: Sequence[ChatMessage], window: Window) -> Non
     is_sufficient(snapshot, m, Intent())
     planner = Planner(Nothing(), AtOnce(), comparing)  # type: ignore[arg-type]
     key = SessionKey("t", "s")
-    found = asyncio.run(planner.plan(key, snapshot, m, Intent(), Rules(window=window)))
+    found = asyncio.run(planner.plan(key, snapshot, m, Intent(), PromptRules(window=window)))
     pending_record(found.plan, found.prompt, m, snapshot)
 
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from proxy.chat.message import ChatMessage
 from proxy.chat.reply.answer import Choice
-from proxy.memory.model import Ask, Commit, SessionKey, Snapshot
+from proxy.memory.model import Commit, LoadOptions, SessionKey, Snapshot
 from proxy.memory.planner import Planner
-from proxy.memory.prompt.compose import Rules
+from proxy.memory.prompt.compose import PromptRules
 from proxy.memory.prompt.window import Window
 from proxy.memory.reconciliation.match import Intent
 from proxy.memory.recording.commit import (
@@ -37,7 +37,7 @@ BEFORE, BEGAN, AFTER = 900.0, 1000.0, 1100.0
 
 async def settled(store: FaultyStore, what: Deferred, key: SessionKey = KEY) -> Commit:
     """Planned over what the store has now."""
-    snapshot = await store.load(key, what.ask)
+    snapshot = await store.load(key, what.load_options)
     return await plan_deferred(Planner(store), key, snapshot, what, len)
 
 
@@ -49,7 +49,7 @@ async def told(store: FaultyStore, id: str, *pairs: tuple[str, str], at: float) 
 
 
 async def log(store: FaultyStore) -> Snapshot:
-    return await store.load(KEY, Ask(profile="default", whole=True))
+    return await store.load(KEY, LoadOptions(profile="default", whole=True))
 
 
 TEXT = st.text(max_size=8)
@@ -148,13 +148,13 @@ async def test_it_becomes_the_commit_that_it_would_have_been() -> None:
     await told(store, "x", ("one", "1"), ("two", "2"), at=BEFORE)
     what = deferred("late", said("one"), said("1", "assistant"), said("two"), said("three"))
     snapshot = await log(store)
-    rules = Rules(window=what.window, inject=False)
+    rules = PromptRules(window=what.window, inject=False)
     planner = Planner(store)
     messages = [one.message for one in what.said]
     planned = await planner.plan(KEY, snapshot, messages, what.intent, rules)
     pending = pending_record(planned.plan, planned.prompt, messages, snapshot)
     at_once = build_commit(pending, what.answers, what.meta, lambda raw: len(raw))
-    assert await settled(store, what) == msgspec.structs.replace(at_once, seen=None)
+    assert await settled(store, what) == msgspec.structs.replace(at_once, planned_for=None)
 
 
 async def test_a_client_that_resends_is_recorded_once_for_each_message() -> None:
@@ -219,7 +219,7 @@ async def test_it_asks_for_the_whole_log_of_its_profile_and_key() -> None:
     what = deferred("late", said("one"))
     meta = ExchangeMeta(exchange=exchange("late", profile="p"), idempotency_key="k")
     what = msgspec.structs.replace(what, meta=meta)
-    assert what.ask == Ask(profile="p", whole=True, idempotency_key="k")
+    assert what.load_options == LoadOptions(profile="p", whole=True, idempotency_key="k")
 
 
 @pytest.mark.parametrize(("size", "aside"), [(100, False), (100_000, True)])

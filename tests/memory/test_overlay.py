@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proxy.memory.model import (
-    Ask,
     Commit,
     Draft,
     Entry,
+    LoadOptions,
     Position,
     SessionKey,
     Snapshot,
@@ -30,7 +30,7 @@ from tests.support.store.commits import chat, draft, record
 
 KEY = SessionKey("tenant", "session")
 PROFILE = "default"
-ALL = Ask(profile=PROFILE, whole=True, idempotency_key="again")
+ALL = LoadOptions(profile=PROFILE, whole=True, idempotency_key="again")
 
 
 @dataclass(frozen=True)

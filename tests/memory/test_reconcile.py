@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from proxy.chat.message import ChatMessage
 from proxy.memory.planner import is_sufficient
-from proxy.memory.prompt.compose import Prompt, Rules, compose
+from proxy.memory.prompt.compose import Prompt, PromptRules, compose
 from proxy.memory.prompt.window import Window
 from proxy.memory.reconciliation import reconcile as rules
 from proxy.memory.reconciliation.match import History, Intent
@@ -20,7 +20,7 @@ from tests.support.talk.simulator import Memory, choice
 def decide(h: Log, m: str, intent: Intent | None = None) -> tuple[Plan, Prompt, list[ChatMessage]]:
     said, snapshot = talk(m), h.snapshot()
     plan = reconcile(snapshot, said, intent or Intent(), rerendered)
-    return plan, compose(snapshot, plan, said, Rules(window=Window())), said
+    return plan, compose(snapshot, plan, said, PromptRules(window=Window())), said
 
 
 def outcome(h: Log, m: str, intent: Intent | None = None) -> tuple[str, str, str]:

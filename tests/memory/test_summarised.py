@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from proxy.chat.message import ChatMessage
 from proxy.memory.model import Card, Entry, Position, Snapshot, Summary
-from proxy.memory.prompt.compose import Prompt, Rules, SummaryRules, compose
+from proxy.memory.prompt.compose import Prompt, PromptRules, SummaryRules, compose
 from proxy.memory.prompt.window import UNBOUNDED, Window
 from proxy.memory.reconciliation.match import Intent
 from proxy.memory.reconciliation.reconcile import reconcile
@@ -55,7 +55,9 @@ def prompt_of(
 ) -> Prompt:
     m = said or (message("new", "user"),)
     plan = reconcile(snapshot, m, Intent(), rerendered)
-    rules = Rules(window=window, summarised=SummaryRules(most, frame=3), cap=cap)
+    rules = PromptRules(
+        window=window, summaries=SummaryRules(most, frame_tokens=3), max_injected_tokens=cap
+    )
     return compose(snapshot, plan, m, rules)
 
 
@@ -168,8 +170,8 @@ def test_a_client_that_says_all_of_it_itself_gets_no_summary_of_it() -> None:
 def test_without_summaries_in_the_profile_a_summary_that_is_there_changes_nothing() -> None:
     snapshot, m = session(6, start=2, covered=4), (message("new", "user"),)
     plan = reconcile(snapshot, m, Intent(), rerendered)
-    plain = compose(snapshot, plan, m, Rules(window=WIDE))
-    assert plain == compose(replace(snapshot, summary=None), plan, m, Rules(window=WIDE))
+    plain = compose(snapshot, plan, m, PromptRules(window=WIDE))
+    assert plain == compose(replace(snapshot, summary=None), plan, m, PromptRules(window=WIDE))
 
 
 @pytest.mark.parametrize("stalled", [False, True])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.memory.model import NOTHING_SHOWN, Card, Injection, Recalled, SessionKey
+from proxy.memory.model import NO_TRACE, Card, Injection, Recalled, SessionKey
 from proxy.memory.prompt.trace import (
     WINDOWS,
     KnownRuns,
@@ -34,7 +34,7 @@ def card(id: str, tokens: int = 1) -> Card:
 
 
 def noted(shown: PromptTrace) -> Injection:
-    return Injection(shown=msgspec.Raw(msgspec.json.encode(shown)))
+    return Injection(trace=msgspec.Raw(msgspec.json.encode(shown)))
 
 
 def recalled(kind: str, message: str = "", session: str = "", score: float = 0.0) -> Recalled:
@@ -132,7 +132,7 @@ def test_what_is_listed_is_the_beginning_of_all(most: int) -> None:
 def test_of_records_without_it_nothing_was_shown() -> None:
     assert readable_trace(Injection()) is None
     assert readable_trace(msgspec.json.decode(b"{}", type=Injection)) is None
-    assert bytes(NOTHING_SHOWN) == b"null"
+    assert bytes(NO_TRACE) == b"null"
 
 
 def test_a_window_of_forty_messages_takes_less_than_a_kilobyte() -> None:

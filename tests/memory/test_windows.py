@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from proxy.chat.message import ChatMessage
 from proxy.memory.model import LOG_START, Card, Entry, Position, Snapshot
-from proxy.memory.prompt.compose import Prompt, Rules, compose
+from proxy.memory.prompt.compose import Prompt, PromptRules, compose
 from proxy.memory.prompt.window import LOG_END, Size, Window, advance, size_of, turn_start, view
 from proxy.memory.reconciliation.match import Intent
 from proxy.memory.reconciliation.plan import Plan
@@ -54,7 +54,7 @@ def _json(message: ChatMessage | Card) -> dict[str, object]:
 
 def asked(snapshot: Snapshot, m: Sequence[ChatMessage], window: Window) -> tuple[Plan, Prompt]:
     plan = reconcile(snapshot, m, Intent(), rerendered)
-    return plan, compose(snapshot, plan, m, Rules(window=window))
+    return plan, compose(snapshot, plan, m, PromptRules(window=window))
 
 
 def requests(snapshot: Snapshot) -> list[list[ChatMessage]]:
@@ -105,7 +105,7 @@ def assert_bounded(snapshot: Snapshot, plan: Plan, prompt: Prompt, window: Windo
 def test_a_call_that_nobody_answers_counts_as_it_is_sent(words: int, said: str, sent: str) -> None:
     snapshot = log("u1 a1 u2 a2(c1)").snapshot()
     *before, call = snapshot.log
-    call = replace(call, card=replace(call.card, tokens=1000, words=words))
+    call = replace(call, card=replace(call.card, tokens=1000, side_text_tokens=words))
     m = talk(said)
     _, prompt = asked(replace(snapshot, log=(*before, call)), m, Window(max_tokens=80))
     assert names(prompt.pieces, m) == sent

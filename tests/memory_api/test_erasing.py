@@ -240,7 +240,7 @@ async def test_a_store_that_is_late_ends_no_export_erasure_or_import(
 ) -> None:
     late = Late(store)
     async with (
-        open_site(settings, cast(Backend, late), tmp_path, patient=store) as site,
+        open_site(settings, cast(Backend, late), tmp_path, long_timeout_store=store) as site,
         site.client("alice") as client,
     ):
         await known(client, "kai")

@@ -122,7 +122,7 @@ async def said(
     id = f"ex_{session}_{at}"
     usage = did.pop("usage", b'{"prompt_tokens": 20, "completion_tokens": 5}')
     shown = msgspec.Raw(msgspec.json.encode(PromptTrace(known=2, recall=4)))
-    memory = Injection(**{"tokens": 11, "evicted_tokens": 3, "shown": shown, **did})
+    memory = Injection(**{"tokens": 11, "evicted_tokens": 3, "trace": shown, **did})
     commit = record(id, draft(id, 0), draft(id, 1, "assistant"), at=at, usage=usage, user=user)
     exchange = msgspec.structs.replace(commit.exchange, memory=memory)
     commit = msgspec.structs.replace(commit, exchange=exchange)

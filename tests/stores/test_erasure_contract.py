@@ -9,14 +9,14 @@ import pytest
 
 from proxy.memory.erasure import MARK_SECONDS, Subject
 from proxy.memory.items import Item, ItemOwner, Place
-from proxy.memory.model import Ask, Due, SessionKey, Snapshot
+from proxy.memory.model import Due, LoadOptions, SessionKey, Snapshot
 from proxy.stores.open import Backend
 from tests.support.clock import Clock
 from tests.support.store.archives import revise, take_out
 from tests.support.store.commits import chat, summary
 from tests.support.store.shelves import at, gone, places, put, value
 
-ALL = Ask(profile="default", whole=True)
+ALL = LoadOptions(profile="default", whole=True)
 NOW = 1000.0
 """When the store believes it is; exchanges are of about that time."""
 

@@ -12,7 +12,7 @@ import redis
 from redis.crc import key_slot
 
 from proxy.memory.erasure import Subject
-from proxy.memory.model import Ask, SessionKey, Summary
+from proxy.memory.model import LoadOptions, SessionKey, Summary
 from proxy.memory.store import Store, StoreError, StoreTimeout
 from proxy.stores.open import open_store
 from proxy.stores.redis.base import list_keys, session_keys
@@ -20,7 +20,7 @@ from tests.support.processes.redis import HOST, Cluster, Server, cluster, guarde
 from tests.support.store.commits import chat, draft, record
 from tests.support.waiting import PATIENCE
 
-ALL = Ask(profile="default", whole=True)
+ALL = LoadOptions(profile="default", whole=True)
 
 
 @pytest.fixture(scope="module")

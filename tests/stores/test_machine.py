@@ -18,11 +18,11 @@ from proxy.memory.erasure import Subject
 from proxy.memory.model import (
     IDEMPOTENCY_SECONDS,
     Amendment,
-    Ask,
     Commit,
     Draft,
     Due,
     Kind,
+    LoadOptions,
     Position,
     SessionKey,
     State,
@@ -127,13 +127,13 @@ def amendments(draw: st.DrawFn) -> Amendment:
 
 
 ASKS = st.builds(
-    Ask,
+    LoadOptions,
     profile=PROFILES,
     whole=st.booleans(),
     max_messages=st.none() | st.integers(0, 6),
     max_tokens=st.none() | st.integers(0, 20),
     idempotency_key=KEYS,
-    uncovered=st.none() | st.integers(0, 30),
+    max_uncovered_tokens=st.none() | st.integers(0, 30),
 )
 
 
@@ -195,11 +195,11 @@ class Comparison(RuleBasedStateMachine):
         assert self.wait(self.store.amend(key, amendment)) == edited
         self.compare(key)
 
-    @rule(n=st.integers(0, 1), ask=ASKS)
-    def look(self, n: int, ask: Ask) -> None:
+    @rule(n=st.integers(0, 1), options=ASKS)
+    def look(self, n: int, options: LoadOptions) -> None:
         key = self.keys[n]
-        expected = self.wait(self.oracle.load(key, ask))
-        seen = self.wait(self.store.load(key, ask))
+        expected = self.wait(self.oracle.load(key, options))
+        seen = self.wait(self.store.load(key, options))
         assert seen == expected
         assert list(seen.bodies) == list(expected.bodies)
 
@@ -307,7 +307,11 @@ class Comparison(RuleBasedStateMachine):
             superseded=(*self.of(n, superseded), *unknown[:1]),
             activated=(*unknown[1:], *self.of(n, activated)),
             details=details,
-            was=None if was is None else known if was else replace(known, title="never"),
+            expected_details=None
+            if was is None
+            else known
+            if was
+            else replace(known, title="never"),
             log_size=None if same is None else size if same else size._replace(tokens=1_000_000),
         )
         self.change(n, revision)
@@ -336,7 +340,9 @@ class Comparison(RuleBasedStateMachine):
             line = self.wait(self.oracle.message(self.keys[n], id))
             was = (line.wire or line.body) if line and knows else b"something else"
             index = int(id.rpartition(".")[2])
-            new = edited(exchange_of(id), index, was=was, wire=wire, tokens=tokens, choice=choice)
+            new = edited(
+                exchange_of(id), index, replaced_wire=was, wire=wire, tokens=tokens, choice=choice
+            )
             changes.append(new)
         self.change(n, Revision(edited=tuple(changes), removed=self.of(n, removed)))
 
@@ -437,7 +443,7 @@ class Comparison(RuleBasedStateMachine):
         assert seen == expected
 
     def compare(self, key: SessionKey) -> None:
-        self.look_at(key, Ask(profile="default", whole=True))
+        self.look_at(key, LoadOptions(profile="default", whole=True))
         expected = self.wait(self.oracle.messages(key, STATES, 0, 100))
         assert self.wait(self.store.messages(key, STATES, 0, 100)) == expected
         assert self.wait(self.store.session(key)) == self.wait(self.oracle.session(key))
@@ -448,8 +454,8 @@ class Comparison(RuleBasedStateMachine):
         kept = self.wait(self.oracle.summaries(key))
         assert list(self.wait(self.store.summaries(key))) == list(kept)
 
-    def look_at(self, key: SessionKey, ask: Ask) -> None:
-        assert self.wait(self.store.load(key, ask)) == self.wait(self.oracle.load(key, ask))
+    def look_at(self, key: SessionKey, options: LoadOptions) -> None:
+        assert self.wait(self.store.load(key, options)) == self.wait(self.oracle.load(key, options))
 
 
 class SeveralProcesses(Comparison):
@@ -483,7 +489,7 @@ class SeveralProcesses(Comparison):
         self.recall_as(None, {each.session: set(range(8)) for each in self.keys})
 
 
-AGAIN = Ask(profile="default", max_messages=100)
+AGAIN = LoadOptions(profile="default", max_messages=100)
 
 
 @pytest.mark.timeout(900)  # a thousand steps, each awaited on a server

@@ -14,9 +14,9 @@ from proxy.memory.archive import Details
 from proxy.memory.model import (
     IDEMPOTENCY_SECONDS,
     Amendment,
-    Ask,
     Due,
-    Edited,
+    LoadOptions,
+    MessageEdit,
     SessionKey,
     WindowMove,
 )
@@ -30,7 +30,7 @@ from tests.support.store.archives import revise
 from tests.support.store.commits import card, chat, draft, record, summary
 from tests.support.waiting import PATIENCE, felt
 
-ALL = Ask(profile="default", whole=True)
+ALL = LoadOptions(profile="default", whole=True)
 
 
 @pytest.fixture
@@ -96,7 +96,9 @@ async def test_a_load_costs_the_same_however_long_the_history_is(
             store._logs.clear()
             before = spent()
             looked = spent()
-            seen = await store.load(key, Ask(profile="default", uncovered=uncovered))
+            seen = await store.load(
+                key, LoadOptions(profile="default", max_uncovered_tokens=uncovered)
+            )
             after = spent()
             assert len(seen.log) == len(seen.bodies) == 20
             assert seen.summary is not None
@@ -107,7 +109,7 @@ async def test_a_load_costs_the_same_however_long_the_history_is(
     assert len(set(commands)) == 1
 
     before = spent()
-    await store.load(key, Ask(profile="default"))
+    await store.load(key, LoadOptions(profile="default"))
     assert spent()[0] - before[0] - overhead < max(sizes) / 2  # it is known
 
 
@@ -373,7 +375,7 @@ async def test_a_full_server_takes_no_new_session_and_nothing_in_the_place_of_wh
     """It refuses nothing to a script that has removed something."""
     new = SessionKey(key.tenant, "new")
     await store.commit(key, chat("x1"))
-    longer = Edited(card=card("x1", 0), was=draft("x1", 0).body, body=b"longer")
+    longer = MessageEdit(card=card("x1", 0), replaced_wire=draft("x1", 0).body, body=b"longer")
     with server.full():
         before = keys_of(server)
         for work in (
@@ -439,7 +441,7 @@ async def test_passwords_and_databases_are_used(tenant: str) -> None:
 async def test_pages_that_a_patient_one_waits_for_keep_no_lists_waiting() -> None:
     url = f"redis://{HOST}:{free_port()}"
     store = open_store(url, timeout=PATIENCE, commit_timeout=PATIENCE)
-    patient = store.patient(PATIENCE)
+    patient = store.with_long_timeout(PATIENCE)
     assert isinstance(patient, RedisStore)
     for _ in range(PAGES_AT_ONCE):
         await patient._page_slots.acquire()

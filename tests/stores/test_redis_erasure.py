@@ -12,7 +12,7 @@ from redis.crc import key_slot
 
 from proxy.memory.erasure import MARK_SECONDS, Subject
 from proxy.memory.items import ItemOwner
-from proxy.memory.model import Ask, Commit, Due, Outcome, SessionKey
+from proxy.memory.model import Commit, Due, LoadOptions, Outcome, SessionKey
 from proxy.memory.store import StoreError
 from proxy.recall.index import Owner
 from proxy.recall.indexing.indexer import Indexer
@@ -27,7 +27,7 @@ from tests.support.store.commits import chat
 from tests.support.store.passages import whole
 from tests.support.waiting import PATIENCE
 
-ALL = Ask(profile="default", whole=True)
+ALL = LoadOptions(profile="default", whole=True)
 MARK = 1000.0
 """What began at this time or before is erased."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from proxy.memory.items import ItemOwner, Place
-from proxy.memory.model import Ask, Due, SessionKey
+from proxy.memory.model import Due, LoadOptions, SessionKey
 from proxy.stores.open import Backend
 from proxy.stores.redis.base import session_keys
 from proxy.stores.redis.items import LISTED_AT_ONCE, item_keys
@@ -17,7 +17,7 @@ from tests.support.store.shelves import gone, places, put, value
 
 KEY = SessionKey("tenant", "session")
 KAI = ItemOwner("tenant", "kai")
-ALL = Ask(profile="default", whole=True)
+ALL = LoadOptions(profile="default", whole=True)
 DUE = Due(kind="summary", profile="p", at=1.0)
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from proxy.memory.model import IDEMPOTENCY_SECONDS, Ask, Due, SessionKey
+from proxy.memory.model import IDEMPOTENCY_SECONDS, Due, LoadOptions, SessionKey
 from proxy.memory.store import StoreError, StoreFull, StoreInUse, StoreTimeout
 from proxy.stores.sqlite import file as sqlite_file
 from proxy.stores.sqlite import schema, worker
@@ -41,7 +41,7 @@ from tests.support.store.commits import chat, draft, exchange, record, summary
 from tests.support.store.files import files_of_at_most, opened
 from tests.support.waiting import PATIENCE, eventually
 
-ALL = Ask(profile="default", whole=True)
+ALL = LoadOptions(profile="default", whole=True)
 KEY = SessionKey("tenant", "session")
 
 WRITER = """
@@ -585,7 +585,7 @@ async def test_a_full_disk_is_told_from_a_store_that_is_away(store: SQLiteStore)
     several = [store.commit(key, record(f"c{n}", long, at=2.0)) for n in range(4)]
     outcomes = await asyncio.gather(*several, return_exceptions=True)
     assert {type(outcome) for outcome in outcomes} == {StoreFull}
-    assert (await store.load(key, Ask(profile=""))).messages == 2
+    assert (await store.load(key, LoadOptions(profile=""))).messages == 2
 
 
 @contextmanager

@@ -7,13 +7,13 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
-from proxy.memory.model import MAX_VERSIONS, Amendment, Ask, Position, SessionKey, Summary
+from proxy.memory.model import MAX_VERSIONS, Amendment, LoadOptions, Position, SessionKey, Summary
 from proxy.memory.store import Store
 from proxy.stores.open import Backend
 from tests.support.clock import Clock
 from tests.support.store.commits import chat, draft, record, summary
 
-ALL = Ask(profile="default", whole=True)
+ALL = LoadOptions(profile="default", whole=True)
 
 
 async def turns(store: Store, key: SessionKey, count: int = 4) -> None:
@@ -28,7 +28,7 @@ async def in_force(store: Store, key: SessionKey) -> int:
     described = await store.session(key)
     kept = await store.summaries(key)
     assert described is not None and described.summary == seen == (kept[0] if kept else None)
-    assert (await store.load(key, Ask(profile="default"))).summary == seen
+    assert (await store.load(key, LoadOptions(profile="default"))).summary == seen
     return seen.version if seen else 0
 
 
@@ -205,7 +205,7 @@ async def test_an_amendment_changes_nothing_that_is_summarised(
 
 async def test_a_session_is_stalled_until_it_is_summarised(store: Store, key: SessionKey) -> None:
     async def stalled() -> bool:
-        return (await store.load(key, Ask(profile="default"))).stalled
+        return (await store.load(key, LoadOptions(profile="default"))).stalled
 
     await turns(store, key)
     await store.stall(key)
@@ -258,12 +258,12 @@ async def test_what_was_made_of_a_session_is_not_put_into_a_later_one_of_its_id(
     seen = await store.load(key, ALL)
 
     made = (key, summary(3), 0, seen.changes, None)
-    assert not await store.put_summary(*made, earlier.began)
-    await store.stall(key, earlier.began)
+    assert not await store.put_summary(*made, earlier.created_at)
+    await store.stall(key, earlier.created_at)
     assert await store.load(key, ALL) == seen
-    await store.stall(key, seen.began)
+    await store.stall(key, seen.created_at)
     assert (await store.load(key, ALL)).stalled
-    assert await store.put_summary(*made, seen.began)
+    assert await store.put_summary(*made, seen.created_at)
     assert await in_force(store, key) == 1
 
 

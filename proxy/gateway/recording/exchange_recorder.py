@@ -242,12 +242,12 @@ class ExchangeRecorder:
             started_at=header.began,
             created_at=steady_now(),
             model=_encodable((reply.model if reply else None) or header.model),
-            asked=_encodable(header.model),
+            requested_model=_encodable(header.model),
             incomplete=incomplete,
             finish_reason=_encodable(choice.finish_reason) if choice else None,
             usage=reply.usage if reply else None,
             memory=self._injection(reply),
-            keyed=header.idempotency_key is not None,
+            has_idempotency_key=header.idempotency_key is not None,
         )
 
     def _injection(self, reply: Reply | None) -> Injection:
@@ -286,8 +286,10 @@ def _pending(outgoing: OutgoingRequest) -> PendingRecord | UnplannedRequest:
     if isinstance(prompt, DegradedPrompt):
         return UnplannedRequest(messages, exchange.intent, exchange.rules.window)
     prepared = prompt.loaded.prepared
-    plan, alone = prepared.planned.plan, bool(exchange.intent.on)
-    return pending_record(plan, prompt.prompt, messages, prepared.snapshot, alone=alone)
+    plan, continues = prepared.planned.plan, bool(exchange.intent.continued_answer)
+    return pending_record(
+        plan, prompt.prompt, messages, prepared.snapshot, supersedes_siblings=continues
+    )
 
 
 def _record_header(outgoing: OutgoingRequest, report: MemoryReport) -> RecordHeader:

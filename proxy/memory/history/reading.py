@@ -15,7 +15,7 @@ from proxy.memory.archive import (
     SessionArchive,
     StoredMessage,
 )
-from proxy.memory.model import NO_PROFILE, Ask, SessionKey, Summary
+from proxy.memory.model import NO_PROFILE, LoadOptions, SessionKey, Summary
 from proxy.memory.store import Store, StoreError, StoreTimeout
 
 T = TypeVar("T")
@@ -30,10 +30,10 @@ HELD = 8_000_000
 ATTEMPTS = 5
 """Attempts to read a session that is changed meanwhile."""
 
-NEWEST_TURN = Ask(profile=NO_PROFILE, max_messages=0)
+NEWEST_TURN = LoadOptions(profile=NO_PROFILE, max_messages=0)
 """The log is the newest turn."""
 
-WHOLE_LOG = Ask(profile=NO_PROFILE, whole=True, max_messages=0)
+WHOLE_LOG = LoadOptions(profile=NO_PROFILE, whole=True, max_messages=0)
 """The cards of the entire log, and the text of its newest turn."""
 
 

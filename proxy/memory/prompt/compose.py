@@ -27,36 +27,37 @@ NO_SIZE = Size(0, 0)
 
 
 class SummaryRules(msgspec.Struct, frozen=True, gc=False):
-    """With summaries evicted turns stay until one covers them, within ``most`` injected tokens.
+    """With summaries evicted turns stay until one covers them, within ``max_tokens`` injected
+    tokens.
 
-    ``frame`` is the tokens of a block of memory without the summary's own text.
+    ``frame_tokens`` are those of the block of memory without the summary's own text.
     """
 
-    most: int
-    frame: int = 0
+    max_tokens: int
+    frame_tokens: int = 0
 
 
-Capped = Literal["max_tokens_header", "context_length"]
-Reason = Literal["window", "summary", Capped]
+CapSource = Literal["max_tokens_header", "context_length"]
+Reason = Literal["window", "summary", CapSource]
 """What kept the newest of the evicted messages out of a prompt."""
 
 
-class Rules(msgspec.Struct, frozen=True, gc=False):
+class PromptRules(msgspec.Struct, frozen=True, gc=False):
     """How to compose the prompt of one request.
 
-    ``system``: inject the remembered system message, as the request has none.  ``cap`` bounds all
-    injected tokens of this request, ``capped_by`` says where it comes from; it does not apply to
-    the system message unless it is ``hard``.  ``inject = False`` injects nothing at all.
-    ``summarised`` is None if the profile has no summaries.
+    ``inject_system``: inject the remembered system message, as the request has none.
+    ``max_injected_tokens`` caps all injected tokens of this request, those of the system message
+    only if ``caps_system``; ``capped_by`` says where the cap comes from.  ``inject = False``
+    injects nothing at all.  ``summaries`` is None if the profile has none.
     """
 
     window: Window
-    system: bool = True
-    cap: int | None = None
-    hard: bool = False
-    capped_by: Capped = "max_tokens_header"
+    inject_system: bool = True
+    max_injected_tokens: int | None = None
+    caps_system: bool = False
+    capped_by: CapSource = "max_tokens_header"
     inject: bool = True
-    summarised: SummaryRules | None = None
+    summaries: SummaryRules | None = None
 
 
 class Prompt(msgspec.Struct, frozen=True, gc=False):
@@ -120,7 +121,7 @@ class _Sent(msgspec.Struct, frozen=True, gc=False):
 
 def _text_tokens(card: Card) -> int:
     """Tokens of the text that is sent instead of its tool calls; 0 if there is none."""
-    return card.told or card.words
+    return card.call_text_tokens or card.side_text_tokens
 
 
 def _cards_as_sent(
@@ -154,7 +155,7 @@ class _View(msgspec.Struct, frozen=True, gc=False):
         return position >= self.start and not (self.summary and self.summary.covers(position))
 
 
-def compose(snapshot: Snapshot, plan: Plan, m: Sequence[ChatMessage], rules: Rules) -> Prompt:
+def compose(snapshot: Snapshot, plan: Plan, m: Sequence[ChatMessage], rules: PromptRules) -> Prompt:
     """The prompt for a plan; an entry whose body the snapshot lacks may be in it."""
     system, system_tokens = _system(snapshot, rules)
     window = rules.window.reduced_by(system_tokens)
@@ -184,18 +185,22 @@ def compose(snapshot: Snapshot, plan: Plan, m: Sequence[ChatMessage], rules: Rul
         system_tokens=system_tokens,
         summary_tokens=summary_tokens,
         remaining=_remaining(counted, start, visible.summary, window)
-        if rules.summarised
+        if rules.summaries
         else UNBOUNDED,
         resent=plan.resent,
         sent_as_text=text_ids,
     )
 
 
-def _system(snapshot: Snapshot, rules: Rules) -> tuple[bytes | None, int]:
+def _system(snapshot: Snapshot, rules: PromptRules) -> tuple[bytes | None, int]:
     """The remembered system message to be sent and its tokens."""
     system, tokens = snapshot.system, snapshot.system_tokens
-    too_long = rules.hard and rules.cap is not None and tokens > rules.cap
-    sent = system and rules.system and rules.inject and not too_long
+    too_long = (
+        rules.caps_system
+        and rules.max_injected_tokens is not None
+        and tokens > rules.max_injected_tokens
+    )
+    sent = system and rules.inject_system and rules.inject and not too_long
     return (system, tokens) if sent else (None, 0)
 
 
@@ -228,15 +233,17 @@ def _remaining(plan: Plan, start: Position, cover: Summary | None, window: Windo
 
 
 def _summary(
-    snapshot: Snapshot, plan: Plan, rules: Rules, system_tokens: int
+    snapshot: Snapshot, plan: Plan, rules: PromptRules, system_tokens: int
 ) -> tuple[Summary | None, int]:
     """The summary to be sent and its tokens; none if the client sends all that it covers, or it has
     no room."""
     summary = snapshot.summary
-    if summary is None or not summary.text or rules.summarised is None or not rules.inject:
+    if summary is None or not summary.text or rules.summaries is None or not rules.inject:
         return None, 0
-    tokens, most = summary.tokens + rules.summarised.frame, rules.summarised.most
-    if system_tokens + tokens > (most if rules.cap is None else min(most, rules.cap)):
+    tokens, most = summary.tokens + rules.summaries.frame_tokens, rules.summaries.max_tokens
+    if system_tokens + tokens > (
+        most if rules.max_injected_tokens is None else min(most, rules.max_injected_tokens)
+    ):
         return None, 0
     hidden = (e for e in plan.order if not isinstance(e, int) and summary.covers(e.position))
     if snapshot.whole and next(hidden, None) is None and summary.seen:
@@ -245,31 +252,33 @@ def _summary(
 
 
 def _view_starts(
-    snapshot: Snapshot, plan: Plan, rules: Rules, start: Position, other_tokens: int
+    snapshot: Snapshot, plan: Plan, rules: PromptRules, start: Position, other_tokens: int
 ) -> tuple[Position, Position]:
     """Where the view of this request starts without its own cap, and with it; ``other_tokens`` are
     those of everything else that is injected."""
     shown, log = start, plan.log
-    if rules.summarised is not None:
+    if rules.summaries is not None:
         cover = snapshot.summary
         log = tuple(e for e in log if not (cover and cover.covers(e.position)))
-        room = max(0, rules.summarised.most - other_tokens)
+        room = max(0, rules.summaries.max_tokens - other_tokens)
         if not snapshot.stalled or rules.window.shows_nothing:
             shown = min(start, advance(log, LOG_START, Window(max_tokens=room), plan.running))
         if rules.window.max_tokens is not None:  # a summary of people's own may be of any size
             all_left = Window(max_tokens=room, by_turn=rules.window.by_turn)
             shown = advance(log, shown, all_left, plan.running)
-    if rules.cap is None:
+    if rules.max_injected_tokens is None:
         return shown, shown
-    bound = Window(max_tokens=max(0, rules.cap - other_tokens), by_turn=rules.window.by_turn)
+    bound = Window(
+        max_tokens=max(0, rules.max_injected_tokens - other_tokens), by_turn=rules.window.by_turn
+    )
     return shown, advance(log, shown, bound, plan.running)
 
 
 def _view_of(
-    snapshot: Snapshot, plan: Plan, rules: Rules, start: Position, other_tokens: int
+    snapshot: Snapshot, plan: Plan, rules: PromptRules, start: Position, other_tokens: int
 ) -> tuple[_View, bool]:
     """The part of the log that this request sees, and whether its own cap makes it smaller."""
-    cover = snapshot.summary if rules.summarised else None
+    cover = snapshot.summary if rules.summaries else None
     uncapped, shown = _view_starts(snapshot, plan, rules, start, other_tokens)
     if rules.window.by_turn:
         until = cover.until if cover else LOG_START
@@ -280,7 +289,7 @@ def _view_of(
     return _View(shown, plan.running, cover, everything), shown != uncapped
 
 
-def _reason(visible: _View, rules: Rules, *, capped: bool) -> Reason:
+def _reason(visible: _View, rules: PromptRules, *, capped: bool) -> Reason:
     """Why the newest message that is not shown was left out."""
     if capped:
         return rules.capped_by
@@ -313,7 +322,7 @@ def render(prompt: Prompt, m: Sequence[ChatMessage], bodies: Mapping[str, bytes]
 def _call_form(piece: Entry | int, prompt: Prompt) -> CallRendering:
     if isinstance(piece, int) or piece.card.id not in prompt.sent_as_text:
         return "whole"
-    return "arguments" if piece.card.told else "words"
+    return "arguments" if piece.card.call_text_tokens else "words"
 
 
 def _start(

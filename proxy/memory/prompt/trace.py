@@ -184,7 +184,7 @@ def decode_trace(injection: Injection) -> PromptTrace | None:
 
     Raises ValueError if it cannot be read.
     """
-    return msgspec.json.decode(injection.shown, type=PromptTrace | None)
+    return msgspec.json.decode(injection.trace, type=PromptTrace | None)
 
 
 def readable_trace(injection: Injection) -> PromptTrace | None:

@@ -27,14 +27,14 @@ from proxy.memory.reconciliation.reconcile import reconcile
 
 def on_branch(snapshot: Snapshot, intent: Intent) -> Snapshot:
     """The snapshot with the log of the branch that the request continues."""
-    return replace(snapshot, log=intent.way) if intent.way else snapshot
+    return replace(snapshot, log=intent.branch) if intent.branch else snapshot
 
 
-def with_switch(plan: Plan, log: Sequence[Entry], way: Sequence[Entry]) -> Plan:
-    """A plan made for the branch ``way``, which also switches the ``log`` to that branch."""
-    active, kept = ({entry.card.id for entry in entries} for entries in (log, way))
+def with_switch(plan: Plan, log: Sequence[Entry], branch: Sequence[Entry]) -> Plan:
+    """A plan made for the ``branch``, which also switches the ``log`` to that branch."""
+    active, kept = ({entry.card.id for entry in entries} for entries in (log, branch))
     stays = active | plan.superseded
-    back = [entry.card.id for entry in way if entry.card.id not in stays]
+    back = [entry.card.id for entry in branch if entry.card.id not in stays]
     gone = plan.superseded | (active - kept)
     return replace(plan, superseded=gone, activated=(*back, *plan.activated))
 

@@ -33,9 +33,9 @@ class Intent(msgspec.Struct, frozen=True, gc=False):
 
     history: History = "auto"
     rewind: int = 0
-    on: str = ""
+    continued_answer: str = msgspec.field(name="on", default="")
     """The id of the stored answer that it continues: what came after that is taken back."""
-    way: tuple[Entry, ...] = ()
+    branch: tuple[Entry, ...] = msgspec.field(name="way", default=())
     """The entries up to that answer, if the log is another branch: these become the log."""
     retry: bool = False
     """The client's SDK marks it as an automatic retry (``X-Stainless-Retry-Count`` above 0), and

@@ -115,7 +115,7 @@ def _rewound_entries(log: Sequence[Entry], intent: Intent, retried: str | None) 
     rewound already, else the turns that it rewinds; and what stands behind the message that it goes
     on from."""
     again = last_turns(log, intent.rewind) if retried is None else entries_of_attempt(log, retried)
-    return [*again, *(entries_after(log, intent.on) or ())]
+    return [*again, *(entries_after(log, intent.continued_answer) or ())]
 
 
 def _recorded_of_request(gone: Sequence[Entry]) -> set[str]:

@@ -15,13 +15,13 @@ from proxy.chat.message import ChatMessage
 from proxy.chat.reply.answer import Choice
 from proxy.chat.tools.calltext import tokens_without_calls
 from proxy.memory.model import (
-    Ask,
     Card,
     Commit,
     Draft,
     Due,
     Entry,
     Exchange,
+    LoadOptions,
     SessionKey,
     SessionVersion,
     Snapshot,
@@ -30,7 +30,7 @@ from proxy.memory.model import (
     message_id,
 )
 from proxy.memory.planner import Planner
-from proxy.memory.prompt.compose import Prompt, Rules, SummaryRules
+from proxy.memory.prompt.compose import Prompt, PromptRules, SummaryRules
 from proxy.memory.prompt.window import LOG_END, Size, Window
 from proxy.memory.reconciliation.concurrent_commit import replacing_broken_off
 from proxy.memory.reconciliation.match import Intent
@@ -132,9 +132,9 @@ class Deferred(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     @property
-    def ask(self) -> Ask:
+    def load_options(self) -> LoadOptions:
         exchange = self.meta.exchange
-        return Ask(exchange.profile, whole=True, idempotency_key=self.meta.idempotency_key)
+        return LoadOptions(exchange.profile, whole=True, idempotency_key=self.meta.idempotency_key)
 
 
 def compact_choice(answer: Choice) -> Choice:
@@ -151,9 +151,9 @@ async def plan_deferred(
     It supersedes only what was committed before the exchange began, as its client had not seen the
     rest, or an attempt that was broken off.  If it names no user, the session's owner is its user.
     """
-    summarised = any(due.kind == "summary" for due in deferred.meta.due)
-    rules = Rules(
-        window=deferred.window, inject=False, summarised=SummaryRules(0) if summarised else None
+    has_summaries = any(due.kind == "summary" for due in deferred.meta.due)
+    rules = PromptRules(
+        window=deferred.window, inject=False, summaries=SummaryRules(0) if has_summaries else None
     )
     log, began = snapshot.log, deferred.meta.exchange.started_at
     intent = _behind_unseen_turns(deferred.intent, log, began)
@@ -166,7 +166,7 @@ async def plan_deferred(
         pending = pending_record(plan, planned.prompt, planned.messages, snapshot)
         meta = replace(deferred.meta, user=deferred.meta.user or snapshot.owner)
         commit = build_commit(pending, deferred.answers, meta, count)
-        return replace(replacing_broken_off(commit, snapshot), seen=None)
+        return replace(replacing_broken_off(commit, snapshot), planned_for=None)
 
     bodies = [*(message.raw for message in said), *(each.body for each in deferred.answers)]
     size = len(log) + len(said) + sum(map(len, bodies)) // PLANNED_BYTES
@@ -213,7 +213,7 @@ class PendingRecord(msgspec.Struct, frozen=True, gc=False):
 
     ``window_start`` is the message that the window now starts at, "" for the first one of the
     exchange itself, None if the window has not moved.  ``remaining``: see Prompt.  ``follows``: see
-    Exchange.  ``alone`` and ``seen``: see Commit.
+    Exchange.  ``supersedes_siblings`` and ``planned_for``: see Commit.
     """
 
     said: tuple[PendingMessage, ...]
@@ -224,8 +224,8 @@ class PendingRecord(msgspec.Struct, frozen=True, gc=False):
     window_anew: bool
     remaining: Size
     follows: str
-    alone: bool = False
-    seen: SessionVersion | None = None
+    supersedes_siblings: bool = False
+    planned_for: SessionVersion | None = None
 
     @property
     def messages(self) -> Sequence[ChatMessage]:
@@ -248,7 +248,7 @@ def pending_record(
     m: Sequence[ChatMessage],
     snapshot: Snapshot,
     *,
-    alone: bool = False,
+    supersedes_siblings: bool = False,
 ) -> PendingRecord:
     """What will be recorded of a request; ``snapshot`` is the session before it."""
     gone = plan.superseded
@@ -261,8 +261,8 @@ def pending_record(
         window_anew=prompt.anew,
         remaining=prompt.remaining,
         follows=plan.follows,
-        alone=alone,
-        seen=SessionVersion.of(snapshot),
+        supersedes_siblings=supersedes_siblings,
+        planned_for=SessionVersion.of(snapshot),
     )
 
 
@@ -300,8 +300,8 @@ def build_commit(
         idempotency_key=meta.idempotency_key,
         ttl=meta.ttl,
         due=_due(meta, pending.remaining, drafts),
-        alone=pending.alone,
-        seen=pending.seen,
+        supersedes_siblings=pending.supersedes_siblings,
+        planned_for=pending.planned_for,
     )
 
 
@@ -336,7 +336,7 @@ def _draft(said: PendingMessage, id: str, turn: str, exchange: Exchange, count: 
         evidence=fresh.replaces.evidence if fresh.replaces else False,
         created_at=exchange.created_at,
         shape=message.shape,
-        words=tokens_without_calls(message.text, message.calls, count),
+        side_text_tokens=tokens_without_calls(message.text, message.calls, count),
     )
     return Draft(card=card, turn=turn, body=body)
 
@@ -355,8 +355,8 @@ def answer_draft(answer: Choice, turn: str, index: int, exchange: Exchange, coun
         choice=answer.index,
         created_at=exchange.created_at,
         shape=answer.shape,
-        told=0 if answer.unanswered_form is None else count(answer.unanswered_form),
-        words=tokens_without_calls(answer.text, answer.calls, count)
+        call_text_tokens=0 if answer.unanswered_form is None else count(answer.unanswered_form),
+        side_text_tokens=tokens_without_calls(answer.text, answer.calls, count)
         if answer.unanswered_form is None
         else 0,
     )

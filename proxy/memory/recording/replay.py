@@ -19,7 +19,7 @@ from typing import NamedTuple
 import msgspec
 
 from proxy.chat import jsontext
-from proxy.memory.model import Amendment, Ask, Commit, Draft, Outcome, SessionKey, Snapshot
+from proxy.memory.model import Amendment, Commit, Draft, LoadOptions, Outcome, SessionKey, Snapshot
 from proxy.memory.planner import Planner
 from proxy.memory.recording.amend import ExtendedAnswer
 from proxy.memory.recording.async_spool import SpoolThreads
@@ -76,7 +76,7 @@ class ReplayContext(NamedTuple):
     counter: Callable[[str | None], Count]
 
     async def decode(
-        self, entry: SpoolEntry, before: Callable[[Ask], Snapshot] | None = None
+        self, entry: SpoolEntry, before: Callable[[LoadOptions], Snapshot] | None = None
     ) -> Commit | Amendment | None:
         """What to write for an entry; None if there is nothing to write any more.
 
@@ -87,7 +87,11 @@ class ReplayContext(NamedTuple):
         what = await self.planner.run(size, partial(decode_payload, entry.kind, entry.payload))
         if isinstance(what, (Commit, Amendment)):
             return what
-        snapshot = before(what.ask) if before else await self.store.load(entry.key, what.ask)
+        snapshot = (
+            before(what.load_options)
+            if before
+            else await self.store.load(entry.key, what.load_options)
+        )
         if isinstance(what, ExtendedAnswer):
             count = self.counter(what.exchange.model)
             size = len(what.answer.body) // PLANNED_BYTES
@@ -97,7 +101,7 @@ class ReplayContext(NamedTuple):
 
 
 class Replay:
-    """``live`` has the store timeouts of chats, ``patient`` those of ``REPLAY_SECONDS``.
+    """``live`` has the store timeouts of chats, ``long_timeout`` those of ``REPLAY_SECONDS``.
 
     ``timeout``: seconds for reading what other clients changed since an entry was planned.
     """
@@ -107,12 +111,17 @@ class Replay:
         spool: Spool,
         threads: SpoolThreads,
         live: ReplayContext,
-        patient: ReplayContext,
+        long_timeout: ReplayContext,
         listeners: Listeners,
         timeout: float,
         slow: FailingSessions,
     ) -> None:
-        self._spool, self._in_thread, self._live, self._patient = spool, threads, live, patient
+        self._spool, self._in_thread, self._live, self._long_timeout = (
+            spool,
+            threads,
+            live,
+            long_timeout,
+        )
         self._listeners, self._timeout = listeners, timeout
         self._log_has_deleted = True
         """The spool's log may still hold deleted entries, also of a process that ended."""
@@ -224,7 +233,7 @@ class Replay:
     async def _replay_slow(self, key: SessionKey, on_taken: OnTaken) -> None:
         try:
             async with asyncio.timeout(REPLAY_SECONDS):
-                if await self._replay_batch(key, self._patient, on_taken):
+                if await self._replay_batch(key, self._long_timeout, on_taken):
                     self.slow.mark_recovered(key)
         except (StoreError, SpoolError):
             pass  # of store or spool, not of this session: the next look comes soon

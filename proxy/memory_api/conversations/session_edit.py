@@ -94,7 +94,7 @@ async def _set_details(
     details = replace(current, **details_changed)
     if details == current:
         return True
-    return await api.store.revise(key, Revision(details=details, was=current))
+    return await api.store.revise(key, Revision(details=details, expected_details=current))
 
 
 async def _set_summary(

@@ -21,11 +21,11 @@ from proxy.memory.model import (
     IDEMPOTENCY_SECONDS,
     MAX_VERSIONS,
     Amendment,
-    Ask,
     Commit,
     Draft,
-    Edited,
     Exchange,
+    LoadOptions,
+    MessageEdit,
     Outcome,
     Position,
     SessionKey,
@@ -176,16 +176,20 @@ Argument = bytes | str | int | float
 
 
 def load_arguments(
-    ask: Ask, now: float, session: str, known: CachedLog | None, cached_passages: CachedPassages
+    options: LoadOptions,
+    now: float,
+    session: str,
+    known: CachedLog | None,
+    cached_passages: CachedPassages,
 ) -> list[Argument]:
     return [
-        ask.profile,
-        int(ask.whole),
-        "" if ask.max_messages is None else ask.max_messages,
-        "" if ask.max_tokens is None else ask.max_tokens,
-        ask.idempotency_key or "",
+        options.profile,
+        int(options.whole),
+        "" if options.max_messages is None else options.max_messages,
+        "" if options.max_tokens is None else options.max_tokens,
+        options.idempotency_key or "",
         repr(now - IDEMPOTENCY_SECONDS),
-        "" if ask.uncovered is None else ask.uncovered,
+        "" if options.max_uncovered_tokens is None else options.max_uncovered_tokens,
         known.stamp if known else "",
         known.begin if known else 0,
         known.end if known else 0,
@@ -255,7 +259,11 @@ def commit_arguments(key: SessionKey, commit: Commit, known: CommitContext) -> l
         format_time(known.mark),
         known.person,
         int(isinstance(commit, CommitStep)),
-        *(("", "") if commit.seen is None else (commit.seen.changes, commit.seen.last)),
+        *(
+            ("", "")
+            if commit.planned_for is None
+            else (commit.planned_for.changes, commit.planned_for.last)
+        ),
         int(commit.branches_off),
         codec.BROKEN_OFF,
     ]
@@ -322,7 +330,7 @@ Value = tuple[int, bytes, bytes]
 def revise_arguments(revision: Revision, name: str) -> list[Argument]:
     changed = (revision.removed, revision.superseded, revision.activated)
     places = [_places(ids) for ids in changed]
-    details = [revision.was, revision.details]
+    details = [revision.expected_details, revision.details]
     arguments: list[Argument] = [name, len(revision.edited)]
     arguments += [len(some) // 2 for some in places]
     arguments += [int(each is not None) for each in (*details, revision.log_size)]
@@ -344,7 +352,7 @@ def _detail_arguments(details: Details) -> tuple[Argument, ...]:
     )
 
 
-def _edited_arguments(edited: Edited) -> tuple[Argument, ...]:
+def _edited_arguments(edited: MessageEdit) -> tuple[Argument, ...]:
     """The arguments of edit_prelude.lua."""
     place = locate(edited.card.id)
     return (
@@ -355,7 +363,7 @@ def _edited_arguments(edited: Edited) -> tuple[Argument, ...]:
         edited.body,
         int(edited.wire is not None),
         edited.wire or b"",
-        edited.was,
+        edited.replaced_wire,
     )
 
 

@@ -89,7 +89,7 @@ class RedisCommits(RedisLists, RedisQueue):
         _, owner, *activity = reply
         since, new = commit.exchange.started_at, outcome == "recorded"
         if not await self._add_to_lists(key, owner.decode(), activity, since, new=new):
-            await self._take_back(key, commit, owner.decode())
+            await self._undo_commit(key, commit, owner.decode())
             return "erased"
         if commit.due:
             await self._enqueue(key, commit.due)
@@ -139,10 +139,10 @@ class RedisCommits(RedisLists, RedisQueue):
         new, found = raise_errors(await self._link.run(mark, put, ("GET", mark)))
         return None if found is None else float(found), bool(new)
 
-    async def _take_back(self, key: SessionKey, commit: Commit, owner: str) -> None:
+    async def _undo_commit(self, key: SessionKey, commit: Commit, owner: str) -> None:
         """Remove an exchange, and the session if it has no other."""
         arguments = (commit.exchange.id, commit.system or b"")
-        script, keys = self._scripts.take_back, session_keys(key)
+        script, keys = self._scripts.undo_commit, session_keys(key)
         try:
             is_removed = await self._scripts.write(script, keys, arguments)
         finally:

@@ -49,7 +49,7 @@ class RedisIndex(RedisBase):
         ):
             return read_lookup(loaded_head, 0)
         keys = index_keys(owner) + term_keys(owner, terms)
-        reply = await self._read_script(self._scripts.index_look, keys, (newest, session))
+        reply = await self._read_script(self._scripts.index_lookup, keys, (newest, session))
         return read_lookup(reply, len(terms))
 
     @with_timeout("read")
@@ -237,7 +237,7 @@ def write_arguments(batch: IndexBatch) -> list[Any]:
 
 
 def read_lookup(reply: Sequence[Any], terms: int) -> IndexLookup:
-    """The lookup of so many terms from the reply to index_look.lua."""
+    """The lookup of so many terms from the reply to index_lookup.lua."""
     if not reply:
         return IndexLookup(postings=(NO_POSTINGS,) * terms)
     revision, state, mark, *found = reply

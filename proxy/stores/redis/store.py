@@ -72,7 +72,7 @@ class RedisStore(
         keys = index_keys(Owner(key.tenant, session=key.session))
         wanted = (int("active" in states), int("superseded" in states))
         reply = await self._read_script(
-            self._scripts.behind,
+            self._scripts.unindexed,
             [*session_keys(key), keys[0], keys[2]],
             (key.session, limit + 1, *wanted, SCANNED_AT_ONCE),
         )
@@ -89,7 +89,7 @@ class RedisStore(
     async def open(self) -> None:
         """Nothing to do: connections are opened when they are needed."""
 
-    def patient(self, seconds: float) -> Self:
+    def with_long_timeout(self, seconds: float) -> Self:
         twin = copy(self)
         twin._timeout = twin._commit_timeout = seconds
         twin._page_slots = asyncio.Semaphore(PAGES_AT_ONCE)
@@ -109,8 +109,8 @@ class RedisStore(
         # A write that expires at once: a replica, or a server that is out of memory, refuses it.
         # If all keys should be on one server, also a key of another slot: a Cluster refuses both.
         keys = (at, list_keys("")[1]) if self._one_slot else (at,)
-        trial = ("EVAL", self._scripts.trial.text, len(keys), *keys)
-        commands = ("SET", at, "", "PX", 1), trial
+        check = ("EVAL", self._scripts.check_commands.text, len(keys), *keys)
+        commands = ("SET", at, "", "PX", 1), check
         _, refused = await self._link.many([(at, command) for command in commands])
         if refused:
             names = b", ".join(refused).decode()

@@ -81,7 +81,7 @@ class RedisQueue(RedisBase):
     async def _tidy(self, names: Sequence[bytes]) -> None:
         for first in range(0, len(names), TIDIED_AT_ONCE):
             some = names[first : first + TIDIED_AT_ONCE]
-            await self._scripts.read(self._scripts.work_tidy, QUEUE_KEYS, some)
+            await self._scripts.read(self._scripts.work_drop_lost, QUEUE_KEYS, some)
 
     @with_timeout("read")
     async def asked_for(
@@ -117,7 +117,7 @@ class RedisQueue(RedisBase):
         await self._run_on(work, self._scripts.work_finish, work.lease, work.asked, repr(again))
 
     async def put_off(self, work: Work, due: float, *, failed: bool) -> None:
-        await self._run_on(work, self._scripts.work_put_off, work.lease, repr(due), int(failed))
+        await self._run_on(work, self._scripts.work_postpone, work.lease, repr(due), int(failed))
 
     async def _forget_work(self, key: SessionKey) -> None:
         names = [piece_name(key, kind) for kind in get_args(Kind)]

@@ -24,10 +24,10 @@ from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError, StoreFull
 from proxy.stores.common.log_cache import LogCache
 from proxy.stores.common.passage_cache import PassageCache
-from proxy.stores.sqlite.known.changes import Changes
-from proxy.stores.sqlite.known.heads import IndexHeadCache
-from proxy.stores.sqlite.known.items import ItemCache
-from proxy.stores.sqlite.known.wal_index import WalIndex, acquire
+from proxy.stores.sqlite.caches.changes import Changes
+from proxy.stores.sqlite.caches.heads import IndexHeadCache
+from proxy.stores.sqlite.caches.items import ItemCache
+from proxy.stores.sqlite.caches.wal_index import WalIndex, acquire
 from proxy.stores.sqlite.schema import connect, connect_as_is
 from proxy.stores.sqlite.waste import has_expired, purge_now, sweep
 from proxy.stores.sqlite.worker import Opener, Priority, Running, Worker, consistent_read, readers
@@ -175,7 +175,7 @@ class SQLiteFile:
             self._lister = Worker("sqlite-lister", self._opener, writes=False)
             self._prober = Worker("sqlite-prober", self._opener, writes=False)
 
-    def patient(self, seconds: float) -> Self:
+    def with_long_timeout(self, seconds: float) -> Self:
         """See ``Backend``; has its own readers and shares the writer, since SQLite's lock is not
         fair between two."""
         twin = copy(self)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from sqlite3 import Connection
 
 from proxy.memory.archive import Details, LogSize, Revision
-from proxy.memory.model import Edited, Position, SessionKey
+from proxy.memory.model import MessageEdit, Position, SessionKey
 from proxy.recall.index import owner_of
 from proxy.stores.common import codec
 from proxy.stores.common.history import MessagePlace, locate, locate_all
@@ -68,16 +68,19 @@ def revise(connection: Connection, now: float, key: SessionKey, revision: Revisi
 
 
 def _is_as_it_was(connection: Connection, head: Head, revision: Revision) -> bool:
-    if revision.was not in (None, read_details(connection, head.id)):
+    if revision.expected_details not in (None, read_details(connection, head.id)):
         return False
     if revision.log_size not in (None, LogSize(head.next - 1, head.messages, head.tokens)):
         return False
-    return all(_wire(connection, head, each.card.id) == each.was for each in revision.edited)
+    return all(
+        _wire(connection, head, each.card.id) == each.replaced_wire for each in revision.edited
+    )
 
 
-def edit_answer(connection: Connection, head: Head, edited: Edited) -> int | None:
-    """Edit a message; its seq, or None, and no change, if it is not as ``edited.was`` says."""
-    if _wire(connection, head, edited.card.id) != edited.was:
+def edit_answer(connection: Connection, head: Head, edited: MessageEdit) -> int | None:
+    """Edit a message; its seq, or None, and no change, if it is not as ``edited.replaced_wire``
+    says."""
+    if _wire(connection, head, edited.card.id) != edited.replaced_wire:
         return None
     place = _edit(connection, head, edited)
     sqlite_summaries.drop_covering(connection, head.id, {place})
@@ -91,7 +94,7 @@ def _wire(connection: Connection, head: Head, message: str) -> bytes | None:
     return row[0] if row else None
 
 
-def _edit(connection: Connection, head: Head, edited: Edited) -> Position:
+def _edit(connection: Connection, head: Head, edited: MessageEdit) -> Position:
     """Edit a message; its position."""
     found = find_message(connection, head.id, locate(edited.card.id))
     assert found is not None  # looked at before

@@ -157,7 +157,7 @@ def _read_state(connection: Connection, now: float, key: SessionKey, commit: Com
         "exchange": commit.exchange.id,
         "mark": mark,
         "user_mark": digest_of(Subject(key.tenant, commit.user)) if commit.user else mark,
-        "seen": commit.seen.last if commit.seen else None,
+        "seen": commit.planned_for.last if commit.planned_for else None,
         "broken_off": codec.BROKEN_OFF,
     }
     waste, until, known, broken_off, *row = connection.execute(_FOUND, named).fetchone()
@@ -202,7 +202,7 @@ def _refusal(
 
 
 def _is_outdated(found: CommitState, head: Head, commit: Commit) -> bool:
-    seen = commit.seen
+    seen = commit.planned_for
     if seen is None:
         return False
     if seen.changes != head.changes:

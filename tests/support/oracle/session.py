@@ -16,12 +16,12 @@ from proxy.memory.model import (
     IDEMPOTENCY_SECONDS,
     MAX_VERSIONS,
     Amendment,
-    Ask,
     Commit,
     Draft,
-    Edited,
     Entry,
     Exchange,
+    LoadOptions,
+    MessageEdit,
     Outcome,
     Position,
     Snapshot,
@@ -110,21 +110,21 @@ class SessionState:
             return None
         return record
 
-    def look(self, ask: Ask, now: float) -> Snapshot:
+    def look(self, options: LoadOptions, now: float) -> Snapshot:
         log = self.log
-        start = self.windows.get(ask.profile)
-        window = self._window(log, start, ask)
-        attempt = self.attempt(ask.idempotency_key, now)
+        start = self.windows.get(options.profile)
+        window = self._window(log, start, options)
+        attempt = self.attempt(options.idempotency_key, now)
         return Snapshot(
             exists=True,
             owner=self.owner,
             system=self.details.system,
             system_tokens=self.details.system_tokens,
             start=start,
-            log=tuple(_entry(line) for line in (log if ask.whole else window)),
-            whole=ask.whole,
+            log=tuple(_entry(line) for line in (log if options.whole else window)),
+            whole=options.whole,
             bodies={line.card.id: line.body for line in window},
-            alternates=self._alternates() if ask.whole else {},
+            alternates=self._alternates() if options.whole else {},
             last=self.records[self.last].value if self.last else None,
             attempt=attempt.value if attempt else None,
             messages=len(log),
@@ -132,16 +132,16 @@ class SessionState:
             summary=self.summary,
             changes=self.changes,
             stalled=self.stalled,
-            began=self.created_at,
+            created_at=self.created_at,
         )
 
     def _window(
-        self, log: list[StoredMessage], start: Position | None, ask: Ask
+        self, log: list[StoredMessage], start: Position | None, options: LoadOptions
     ) -> list[StoredMessage]:
         if not log:
             return []
         backwards = [(x.position.turn, x.card.tokens) for x in reversed(log)]
-        first = first_turn(lambda: backwards, start, backwards[0][0], ask, self.summary)
+        first = first_turn(lambda: backwards, start, backwards[0][0], options, self.summary)
         last = self.lines_of(self.last) if self.last else []
         others = {line.position.turn for line in last if line.state == "active"}
         turns = ((line, line.position.turn) for line in log)
@@ -199,7 +199,7 @@ class SessionState:
         return "outdated" if self._is_outdated(commit) else None
 
     def _is_outdated(self, commit: Commit) -> bool:
-        seen = commit.seen
+        seen = commit.planned_for
         if seen is None or self.last is None:
             return False
         broken_off = commit.exchange.incomplete or self.records[self.last].exchange.incomplete
@@ -264,9 +264,9 @@ class SessionState:
         line = self.find(edited.card.id) if edited else None
         if edited is None or line is None or line.card.exchange != amendment.exchange:
             return None
-        return self.edit(line, edited) if wire_of(line) == edited.was else None
+        return self.edit(line, edited) if wire_of(line) == edited.replaced_wire else None
 
-    def edit(self, line: StoredMessage, edited: Edited) -> int:
+    def edit(self, line: StoredMessage, edited: MessageEdit) -> int:
         seq = line.position.seq
         self.lines[seq] = line._replace(card=edited.card, body=edited.body, wire=edited.wire)
         self.changed(line.position)

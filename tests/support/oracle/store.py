@@ -20,9 +20,9 @@ from proxy.memory.archive import (
 )
 from proxy.memory.model import (
     Amendment,
-    Ask,
     Commit,
     Exchange,
+    LoadOptions,
     Outcome,
     SessionKey,
     Snapshot,
@@ -56,7 +56,7 @@ class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
     def __repr__(self) -> str:
         return f"<InMemoryStore [{len(self._sessions)} sessions]>"
 
-    def patient(self, seconds: float) -> Self:
+    def with_long_timeout(self, seconds: float) -> Self:
         return self
 
     async def open(self) -> None:
@@ -94,9 +94,9 @@ class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
 
     # Memory
 
-    async def load(self, key: SessionKey, ask: Ask) -> Snapshot:
+    async def load(self, key: SessionKey, options: LoadOptions) -> Snapshot:
         state = self._find(key)
-        return state.look(ask, self._clock()) if state else Snapshot()
+        return state.look(options, self._clock()) if state else Snapshot()
 
     async def bodies(self, key: SessionKey, ids: Collection[str]) -> dict[str, bytes]:
         state = self._find(key)

@@ -223,7 +223,7 @@ def explained(
             evicted_reason=("summary" if covered else "window") if evicted else None,
             duration_ms=0.8 + 0.4 * (placed.first % 7),
             recalled=msgspec.Raw(msgspec.json.encode(found)),
-            shown=msgspec.Raw(msgspec.json.encode(shown)),
+            trace=msgspec.Raw(msgspec.json.encode(shown)),
         )
         usage = {"prompt_tokens": did.tokens + 20, "completion_tokens": 200}
         usage["total_tokens"] = sum(usage.values())

@@ -24,10 +24,10 @@ from proxy.memory.erasure import Subject
 from proxy.memory.items import Change, Item, ItemOwner, Place, item_pages
 from proxy.memory.model import (
     Amendment,
-    Ask,
     Card,
     Due,
     Injection,
+    LoadOptions,
     Position,
     SessionKey,
     State,
@@ -58,7 +58,7 @@ STATES: tuple[State, ...] = ("superseded",)
 FOREVER = 1e9
 """Seconds: behind all times of these tests."""
 CARD = Card.__struct_fields__
-SINCE = CARD.index("words")
+SINCE = CARD.index("side_text_tokens")
 """Where the fields begin that cards have gained since."""
 GAINED = "keyed"
 """The field that exchanges have gained since."""
@@ -105,7 +105,9 @@ async def _talk(store: Backend) -> None:
 async def _edit(store: Backend) -> None:
     for number in range(1, 4):
         await store.commit(EDITED, chat(f"e{number}", at=1000.0 + number, user="kai"))
-    change = edited("e1", 0, was=draft("e1", 0).body, wire=b'{"role":"user","content":"new"}')
+    change = edited(
+        "e1", 0, replaced_wire=draft("e1", 0).body, wire=b'{"role":"user","content":"new"}'
+    )
     seen = await store.session(EDITED)
     assert seen is not None
     details = Details(title="Über Käse", metadata=b'{"a":[1,null]}', ttl=50_000, system=b"[]")
@@ -114,7 +116,7 @@ async def _edit(store: Backend) -> None:
         removed=("e2.0", "e2.1"),
         superseded=("e3.1",),
         details=details,
-        was=seen.details,
+        expected_details=seen.details,
     )
     assert await store.revise(EDITED, revision)
     await store.stall(EDITED)
@@ -213,16 +215,16 @@ async def _listed(store: Backend, tenant: str, user: str | None) -> list[Page[Se
 
 async def _session(store: Backend, key: SessionKey) -> dict[str, Any]:
     asks = (
-        Ask(profile="default", whole=True, idempotency_key="k4"),
-        Ask(profile="default", max_messages=1, uncovered=5),
-        Ask(profile="other", max_tokens=15),
+        LoadOptions(profile="default", whole=True, idempotency_key="k4"),
+        LoadOptions(profile="default", max_messages=1, max_uncovered_tokens=5),
+        LoadOptions(profile="other", max_tokens=15),
     )
     entries = await lines(store, key)
     ids = [each.card.id for each in entries]
     placed = await exchanges(store, key, 2)
     return {
         "session": await store.session(key),
-        "loads": [await _load(store, key, ask) for ask in asks],
+        "loads": [await _load(store, key, options) for options in asks],
         "lines": entries,
         "bodies": sorted((await store.bodies(key, ids)).items()),
         "messages": await store.messages(key, STATES, 0, 100),
@@ -232,9 +234,9 @@ async def _session(store: Backend, key: SessionKey) -> dict[str, Any]:
     }
 
 
-async def _load(store: Backend, key: SessionKey, ask: Ask) -> dict[str, Any]:
+async def _load(store: Backend, key: SessionKey, options: LoadOptions) -> dict[str, Any]:
     """What an earlier release saw too: when a session began it did not tell here."""
-    seen = await store.load(key, ask)
+    seen = await store.load(key, options)
     lookup: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(seen))
     session = await store.session(key)
     assert lookup.pop("began") == (session.created_at if session else 0.0)

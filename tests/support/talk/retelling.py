@@ -16,8 +16,8 @@ from typing import Any
 
 from proxy.chat.message import ChatMessage, read_message
 from proxy.chat.reply.answer import make_choice
-from proxy.memory.model import Ask, Commit, Exchange, Snapshot
-from proxy.memory.prompt.compose import Rules, compose, render
+from proxy.memory.model import Commit, Exchange, LoadOptions, Snapshot
+from proxy.memory.prompt.compose import PromptRules, compose, render
 from proxy.memory.prompt.window import Window
 from proxy.memory.reconciliation.match import Intent
 from proxy.memory.reconciliation.reconcile import reconcile, rerender
@@ -56,7 +56,7 @@ class Session:
         """One exchange; what the upstream got, which it takes or refuses."""
         m, bodies = read(sent), self.snapshot.bodies
         plan = reconcile(self.snapshot, m, intent, rerender(bodies))
-        prompt = compose(self.snapshot, plan, m, Rules(window=self.window))
+        prompt = compose(self.snapshot, plan, m, PromptRules(window=self.window))
         pieces = render(prompt, m, bodies)
         raw = (x.raw if isinstance(x, ChatMessage) else x for x in pieces)
         got: list[Json] = [json.loads(piece) for piece in raw]
@@ -74,7 +74,7 @@ class Session:
         outlined = pending_record(plan, prompt, m, self.snapshot)
         commit = build_commit(outlined, [choice], ExchangeMeta(exchange), lambda raw: 10)
         self.commits.append(commit)
-        self.snapshot = overlay(self.snapshot, commit, Ask(profile=""))
+        self.snapshot = overlay(self.snapshot, commit, LoadOptions(profile=""))
         return got
 
     @property

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from cachetools import LRUCache
 
 from proxy.memory.items import Item, ItemOwner, Place
-from proxy.stores.sqlite.known.changes import Era
+from proxy.stores.sqlite.caches.changes import Era
 
 MAX_BYTES = 4 * 1024 * 1024
 """The size of the cache: values, and ITEM_BYTES for each place, also those without an item."""

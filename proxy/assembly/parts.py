@@ -256,7 +256,7 @@ def _recorder(
         on_edited=recalling.index_updater.on_edited,
         on_due=writing.due if writing else do_nothing,
         on_quarantine=resources.telemetry.count_quarantined,
-        on_trouble=resources.telemetry.count_failing_session,
+        on_session_failure=resources.telemetry.count_failing_session,
     )
     last_resort = resources.settings.store.commit_limit
     backlog = Backlog(spool, live, long_timeout, listeners, last_resort)

@@ -60,7 +60,7 @@ class Budget:
         today, day = self._today.get(tenant), day_of(now)
         if today is None or today.day != day or not 0 <= now - today.read_at < CACHE_SECONDS:
             stored = sum(
-                spent.tokens for spent in (await self._meter.spent(tenant, [day])).values()
+                spent.tokens for spent in (await self._meter.usage_of_days(tenant, [day])).values()
             )
             today = _Today(day, now, stored + self._unsettled_tokens(tenant, day))
             self._today[tenant] = today
@@ -91,7 +91,7 @@ class Budget:
             (tenant, account), spent = self._unsettled.popitem()
             written = False
             try:
-                await self._meter.spend(tenant, account, spent)
+                await self._meter.add_usage(tenant, account, spent)
                 written = True
             except StoreError as failure:
                 logger.warning("what background work has cost is counted later: %s", failure)

@@ -360,7 +360,7 @@ class Runner:
         if is_ready:
             self._begin(claimed)
         else:
-            await self._queue.put_off(claimed, now + NOT_HERE, failed=False)
+            await self._queue.postpone(claimed, now + NOT_HERE, failed=False)
 
     def _is_ready(self, work: Work) -> bool:
         job = self._jobs.get(work.kind)
@@ -397,7 +397,7 @@ class Runner:
             if ending.due is None:
                 await self._queue.finish(work, self._clock())
             else:
-                await self._queue.put_off(work, ending.due, failed=ending.backs_off)
+                await self._queue.postpone(work, ending.due, failed=ending.backs_off)
         except StoreError as failure:  # the lease expires, and the work is claimed again
             logger.warning("work in the background is left as it is: %s", failure)
 

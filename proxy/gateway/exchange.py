@@ -32,7 +32,7 @@ from proxy.memory.erasure import steady_now
 from proxy.memory.model import Snapshot
 from proxy.memory.prompt.compose import PromptRules
 from proxy.memory.reconciliation.match import Intent
-from proxy.memory.recording.recorder import Prepared, Recorder
+from proxy.memory.recording.recorder import PreparedRequest, Recorder
 from proxy.rewrite.rewriter import Rewriting
 from proxy.telemetry import Telemetry
 
@@ -198,7 +198,7 @@ class LoadedExchange(msgspec.Struct, frozen=True, gc=False):
     """
 
     exchange: ChatExchange
-    prepared: Prepared
+    prepared: PreparedRequest
     knowledge: LoadedKnowledge | None
     is_stale_retry: bool
     rewriting: Rewriting | None = None

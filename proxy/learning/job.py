@@ -230,7 +230,7 @@ class LearningJob(msgspec.Struct):
             listed = self.reader.history.sessions
             page = await listed(owner.tenant, owner.user, after, PAGE)
             ids = [session.id for session in page.items if session.id != context.session.id]
-            asked = await self.queue.asked_for(owner.tenant, ids, "learning")
+            asked = await self.queue.requested_profiles(owner.tenant, ids, "learning")
             for session in page.items:
                 if session.id in asked:
                     profile, since = asked[session.id], context.since or 0.0

@@ -32,8 +32,8 @@ from proxy.memory.reconciliation.joined_answers import (
     split_known_answers,
 )
 from proxy.memory.reconciliation.match import (
+    CompareAnswers,
     Intent,
-    Rerendered,
     answered_from_before,
     bodies_to_compare,
     entries_after,
@@ -41,7 +41,7 @@ from proxy.memory.reconciliation.match import (
     open_calls,
 )
 from proxy.memory.reconciliation.plan import Plan
-from proxy.memory.reconciliation.reconcile import reconcile, rerender
+from proxy.memory.reconciliation.reconcile import answer_comparison, reconcile
 from proxy.memory.reconciliation.retry import retried_exchange
 from proxy.memory.store import Memory, Summaries
 
@@ -55,7 +55,7 @@ LOOK_BACK = 200
 """Seqs before tool calls that are searched for an earlier answer in their place."""
 
 
-class Planned(msgspec.Struct, frozen=True, gc=False):
+class PlannedRequest(msgspec.Struct, frozen=True, gc=False):
     """A plan, its prompt, and the JSON of the stored messages in it.
 
     ``snapshot`` is what they were made from, with the summary that stays valid under the plan.
@@ -81,7 +81,7 @@ class Planner(msgspec.Struct, frozen=True):
 
     store: PlanningStore
     threads: Executor | None = None
-    rerender: Callable[[Mapping[str, bytes]], Rerendered] = rerender
+    answer_comparison: Callable[[Mapping[str, bytes]], CompareAnswers] = answer_comparison
     """Makes the function that compares answers from the JSON of stored ones by id."""
 
     async def run(self, size: int, work: Callable[[], T]) -> T:
@@ -97,18 +97,18 @@ class Planner(msgspec.Struct, frozen=True):
         m: Sequence[ChatMessage],
         intent: Intent,
         rules: PromptRules,
-    ) -> Planned:
+    ) -> PlannedRequest:
         """The plan for a request, given a snapshot that ``is_sufficient``."""
         seen = on_branch(snapshot, intent)
         m = await self._split_answers(m, seen.log)
         bodies, length = snapshot.bodies, len(seen.log) + len(m)
         if wanted := await self.run(length, partial(bodies_to_compare, seen, m)):
             bodies = {**bodies, **await self.store.bodies(key, wanted)}
-        rerendered = self.rerender(bodies)
-        plan = await self.run(length, partial(plan_of, seen, m, intent, rerendered))
+        compare_answers = self.answer_comparison(bodies)
+        plan = await self.run(length, partial(plan_of, seen, m, intent, compare_answers))
         if doubts := doubtful_answers(seen.log, plan, m):
             returned = await self._find_returned(key, doubts)
-            again = partial(reconcile, seen, m, intent, rerendered, returned)
+            again = partial(reconcile, seen, m, intent, compare_answers, returned)
             plan = await self.run(length, again) if returned else plan
         if seen is not snapshot:
             plan = with_switch(plan, snapshot.log, seen.log)
@@ -118,7 +118,7 @@ class Planner(msgspec.Struct, frozen=True):
         prompt = await self.run(length, partial(compose, snapshot, plan, m, rules))
         if missing := prompt.missing(bodies):
             bodies = {**bodies, **await self.store.bodies(key, missing)}
-        return Planned(snapshot, plan, prompt, bodies, m)
+        return PlannedRequest(snapshot, plan, prompt, bodies, m)
 
     async def _find_returned(
         self, key: SessionKey, doubts: Sequence[DoubtfulAnswer]

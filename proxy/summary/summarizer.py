@@ -212,10 +212,10 @@ class Summarizer:
         try:
             summary = await self._next(view, batch, settings)
         except CompletionError as error:
-            await self._stall(view, error)
+            await self._mark_stalled(view, error)
             raise
         if summary is None:
-            await self._stall(view, None)
+            await self._mark_stalled(view, None)
             return "nothing"
         return "done" if await self._put(view, summary) else "conflict"
 
@@ -258,12 +258,12 @@ class Summarizer:
             created_at=self._clock(),
         )
 
-    async def _stall(self, view: _SessionView, failure: CompletionError | None) -> None:
+    async def _mark_stalled(self, view: _SessionView, failure: CompletionError | None) -> None:
         """Stall the session after a failure; None if the model did not write a summary."""
         refused = isinstance(failure, Refused)
         if refused or failure is None:
             self._given_up.note(view.key, view.version, view.waiting, refused=refused)
-        await self._store.stall(view.key, view.snapshot.created_at)
+        await self._store.mark_stalled(view.key, view.snapshot.created_at)
 
     async def _put(self, view: _SessionView, summary: Summary, *, anew: bool = False) -> bool:
         """Store a summary; False if the messages that it covers have changed.

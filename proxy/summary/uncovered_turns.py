@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from proxy.memory.model import LOG_START, Entry, Position, Snapshot, Summary
-from proxy.memory.prompt.window import Window, advance
+from proxy.memory.prompt.window import Window, advance_start
 from proxy.memory.reconciliation.match import open_calls
 from proxy.settings.learned import SummarySettings
 from proxy.summary.lines import Count, TranscriptLine, pieces_of
@@ -48,7 +48,7 @@ def after_eviction(snapshot: Snapshot, window: Window) -> Snapshot:
     So the summary can be stored before it is needed.
     """
     room = window.reduced_by(snapshot.system_tokens)
-    start = advance(snapshot.log, snapshot.start or LOG_START, room)
+    start = advance_start(snapshot.log, snapshot.start or LOG_START, room)
     return replace(snapshot, start=start)
 
 

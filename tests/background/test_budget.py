@@ -26,14 +26,16 @@ class WatchedMeter(InMemoryMeter):
         self.reads = 0
         self.failure: BaseException | None = None
 
-    async def spent(self, tenant: str, days: Sequence[str]) -> Mapping[UsageKey, UsageTotals]:
+    async def usage_of_days(
+        self, tenant: str, days: Sequence[str]
+    ) -> Mapping[UsageKey, UsageTotals]:
         self.reads += 1
-        return await super().spent(tenant, days)
+        return await super().usage_of_days(tenant, days)
 
-    async def spend(self, tenant: str, account: UsageKey, spent: UsageTotals) -> None:
+    async def add_usage(self, tenant: str, account: UsageKey, spent: UsageTotals) -> None:
         if self.failure is not None:
             raise self.failure
-        await super().spend(tenant, account, spent)
+        await super().add_usage(tenant, account, spent)
 
 
 @pytest.fixture
@@ -58,14 +60,14 @@ async def test_what_is_noted_is_written_by_day_and_feature(
     budget.note("tenant", "facts", CALL)
     await budget.settle()
     await budget.settle()
-    assert await meter.spent("tenant", [TODAY, TOMORROW]) == {
+    assert await meter.usage_of_days("tenant", [TODAY, TOMORROW]) == {
         UsageKey(TODAY, "summary"): UsageTotals(
             calls=2, failed=1, input_tokens=60, output_tokens=40
         ),
         UsageKey(TODAY, "facts"): CALL,
         UsageKey(TOMORROW, "facts"): CALL,
     }
-    assert await meter.spent("other", [TODAY]) == {UsageKey(TODAY, "facts"): CALL}
+    assert await meter.usage_of_days("other", [TODAY]) == {UsageKey(TODAY, "facts"): CALL}
 
 
 async def test_tokens_end_at_the_bound_and_begin_anew_at_midnight(
@@ -128,7 +130,7 @@ async def test_what_the_store_does_not_take_is_written_later_and_counts_meanwhil
         await budget.check("tenant")
     meter.failure = None
     await budget.settle()
-    assert await meter.spent("tenant", [TODAY]) == {UsageKey(TODAY, "facts"): CALL + CALL}
+    assert await meter.usage_of_days("tenant", [TODAY]) == {UsageKey(TODAY, "facts"): CALL + CALL}
 
 
 async def test_what_was_being_written_as_it_was_cancelled_is_not_forgotten(
@@ -141,12 +143,14 @@ async def test_what_was_being_written_as_it_was_cancelled_is_not_forgotten(
         await budget.settle()
     meter.failure = None
     await budget.settle()
-    assert await meter.spent("tenant", [TODAY]) == {UsageKey(TODAY, "facts"): CALL}
+    assert await meter.usage_of_days("tenant", [TODAY]) == {UsageKey(TODAY, "facts"): CALL}
 
 
 async def test_a_store_that_cannot_say_is_an_error(clock: Clock) -> None:
     class Down(InMemoryMeter):
-        async def spent(self, tenant: str, days: Sequence[str]) -> Mapping[UsageKey, UsageTotals]:
+        async def usage_of_days(
+            self, tenant: str, days: Sequence[str]
+        ) -> Mapping[UsageKey, UsageTotals]:
             raise StoreError("away")
 
     with pytest.raises(StoreError):

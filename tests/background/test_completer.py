@@ -85,7 +85,7 @@ class Office:
         return await self.completer.complete(Assignment(text=text, **assigned))
 
     async def spent(self, feature: str = "facts") -> usage.UsageTotals:
-        found = await self.meter.spent("tenant", [TODAY])
+        found = await self.meter.usage_of_days("tenant", [TODAY])
         return found.get(UsageKey(TODAY, feature), usage.UsageTotals())
 
     def bodies(self) -> Sequence[Any]:
@@ -450,15 +450,15 @@ async def test_nothing_is_asked_once_the_day_is_spent(office: Office) -> None:
 async def test_an_answer_is_not_lost_with_the_count_of_its_cost(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spend = office.meter.spend
+    spend = office.meter.add_usage
 
     async def down(*_: object) -> None:
         raise StoreError("away")
 
-    monkeypatch.setattr(office.meter, "spend", down)
+    monkeypatch.setattr(office.meter, "add_usage", down)
     office.up.reply(said("x"), said("y"))
     assert (await office.complete()).text == "x"
-    monkeypatch.setattr(office.meter, "spend", spend)
+    monkeypatch.setattr(office.meter, "add_usage", spend)
     await office.complete()
     assert (await office.spent()).calls == 2
 

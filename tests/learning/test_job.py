@@ -328,10 +328,10 @@ class Slow(ScriptedModel):
 
     def __init__(self, model: ScriptedModel) -> None:
         super().__init__(model.rules)
-        self.asked_for, self.go = asyncio.Event(), asyncio.Event()
+        self.requested_profiles, self.go = asyncio.Event(), asyncio.Event()
 
     async def complete(self, assignment: Assignment) -> Completed:
-        self.asked_for.set()
+        self.requested_profiles.set()
         await self.go.wait()
         return await super().complete(assignment)
 
@@ -350,7 +350,7 @@ async def test_one_person_is_read_by_one_reader_at_a_time(harness: Harness) -> N
     await harness.say("I live in Berlin.")
     await harness.say("I moved to Paris.", session="z")
     first = asyncio.create_task(harness.learn("s"))
-    await slow.asked_for.wait()
+    await slow.requested_profiles.wait()
     assert await harness.learn("z") == harness.clock() + RETRY_WHILE_READ
     assert len(slow.asked) == 0, "one request is under way, and no other was made"
     slow.go.set()
@@ -420,7 +420,7 @@ async def test_what_is_forgotten_while_the_model_is_asked_is_not_learned(harness
     harness.model = slow = Slow(harness.model)
     await harness.say("I live in Berlin.")
     task = asyncio.create_task(harness.learn())
-    await slow.asked_for.wait()
+    await slow.requested_profiles.wait()
     assert await harness.forgetting.forget(KAI, "s", None, False) == []
     slow.go.set()
     await task

@@ -24,7 +24,7 @@ from proxy.memory.reconciliation.align import (
     is_call_or_result,
     last_run,
 )
-from proxy.memory.reconciliation.match import Intent, Rerendered
+from proxy.memory.reconciliation.match import CompareAnswers, Intent
 from proxy.memory.recording.commit import pending_record
 from tests.support.steps import steps
 from tests.support.talk.shorthand import message, rerendered, talk
@@ -284,7 +284,7 @@ def stored(said: Sequence[ChatMessage]) -> Snapshot:
 def planned(snapshot: Snapshot, m: Sequence[ChatMessage], window: Window) -> None:
     """All that planning does for a request, the store's own time aside."""
 
-    def comparing(bodies: object) -> Rerendered:
+    def comparing(bodies: object) -> CompareAnswers:
         return rerendered
 
     is_sufficient(snapshot, m, Intent())

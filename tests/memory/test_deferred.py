@@ -22,11 +22,11 @@ from proxy.memory.recording.commit import (
     MAX_PARTS_BYTES,
     Deferred,
     ExchangeMeta,
-    Utterance,
+    SpooledMessage,
     build_commit,
     pending_record,
     plan_deferred,
-    utterances,
+    spooled_messages,
 )
 from tests.support.faulty import FaultyStore
 from tests.support.store.commits import exchange
@@ -54,7 +54,7 @@ async def log(store: FaultyStore) -> Snapshot:
 
 TEXT = st.text(max_size=8)
 PLAIN = st.builds(
-    Utterance,
+    SpooledMessage,
     role=st.sampled_from(["user", "assistant", "tool"]),
     digest=TEXT,
     calls=st.lists(TEXT, max_size=2).map(tuple),
@@ -87,7 +87,11 @@ CHOICES = st.builds(
     bound=st.none() | st.integers(0, 9),
 )
 def test_nothing_is_lost_on_the_way_through_the_spool(
-    messages: Sequence[Utterance], choices: Sequence[Choice], rewind: int, history: str, bound: int
+    messages: Sequence[SpooledMessage],
+    choices: Sequence[Choice],
+    rewind: int,
+    history: str,
+    bound: int,
 ) -> None:
     what = Deferred(
         said=tuple(messages),
@@ -115,9 +119,9 @@ def test_what_an_older_release_has_put_there_is_read() -> None:
 
 def test_only_answers_keep_their_text_twice() -> None:
     """The text is for telling re-rendered answers; of questions the record is enough."""
-    assert Utterance.of(said("long question")).text == ""
-    assert Utterance.of(said("long answer", "assistant")).text == "long answer"
-    assert Utterance.of(said("long question")).record == said("long question").record
+    assert SpooledMessage.of(said("long question")).text == ""
+    assert SpooledMessage.of(said("long answer", "assistant")).text == "long answer"
+    assert SpooledMessage.of(said("long question")).record == said("long question").record
 
 
 def side_by_side(*texts: str) -> ChatMessage:
@@ -137,10 +141,10 @@ async def test_answers_side_by_side_are_those_that_are_stored() -> None:
 def test_of_many_long_answers_side_by_side_the_last_ones_are_kept_as_one() -> None:
     long, short = side_by_side("a" * (MAX_PARTS_BYTES // 2), "b"), side_by_side("a", "b")
     alone = side_by_side("a" * (MAX_PARTS_BYTES // 2))
-    kept = [len(each.apart) for each in utterances([alone, long, long, short, alone])]
+    kept = [len(each.apart) for each in spooled_messages([alone, long, long, short, alone])]
     assert kept == [0, 2, 0, 2, 0]
-    again = [each.message for each in utterances([long, long])]
-    assert [*utterances(again)] == [*utterances([long, long])]
+    again = [each.message for each in spooled_messages([long, long])]
+    assert [*spooled_messages(again)] == [*spooled_messages([long, long])]
 
 
 async def test_it_becomes_the_commit_that_it_would_have_been() -> None:

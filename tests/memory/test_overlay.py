@@ -23,7 +23,7 @@ from proxy.memory.model import (
     WindowMove,
     message_id,
 )
-from proxy.memory.prompt.window import view
+from proxy.memory.prompt.window import visible_entries
 from proxy.memory.recording.overlay import overlay
 from tests.support.oracle.store import InMemoryStore
 from tests.support.store.commits import chat, draft, record
@@ -52,7 +52,7 @@ def seen(snapshot: Snapshot) -> View:
         + (snapshot.summary, snapshot.changes)
     )
     firsts = list(dict.fromkeys(entry.position.turn for entry in snapshot.log))
-    shown = view(snapshot.log, snapshot.start) if snapshot.start else ()
+    shown = visible_entries(snapshot.log, snapshot.start) if snapshot.start else ()
     return View(
         facts=facts,
         log=ids(snapshot.log),

@@ -78,7 +78,7 @@ async def test_one_that_found_no_snapshot_is_whole_too(bench: Workbench, replaye
     if replayed:
         await bench.recorder.replay()
     more = ExtendedAnswer.of(exchange("x1"), [answered("yes")], answered("yes, and no"))
-    assert await bench.recorder.defer_more(KEY, more) == "spooled"
+    assert await bench.recorder.defer_extended_answer(KEY, more) == "spooled"
     shown = texts((await bench.prepare()).snapshot)
     await bench.recorder.replay()
     assert texts((await bench.prepare()).snapshot) == shown == ["hello", "yes, and no"]
@@ -87,7 +87,7 @@ async def test_one_that_found_no_snapshot_is_whole_too(bench: Workbench, replaye
 
 async def test_more_of_what_is_gone_by_then_is_nothing(bench: Workbench) -> None:
     more = ExtendedAnswer.of(exchange("x1"), [answered("yes")], answered("yes, and no"))
-    await bench.recorder.defer_more(KEY, more)
+    await bench.recorder.defer_extended_answer(KEY, more)
     await bench.recorder.replay()
     assert await bench.history() == [] == bench.edited
     assert bench.spool.is_idle() and not bench.quarantined

@@ -239,7 +239,7 @@ async def test_a_rebuild_asks_for_work_and_forgets_nothing(
     client: httpx.AsyncClient, store: Backend, text: str | None, kind: str
 ) -> None:
     await store.commit(KEY, chat("x1", profile=""))
-    await store.stall(KEY)
+    await store.mark_stalled(KEY)
     if text:
         await put(store, text, 0)
 

@@ -316,7 +316,7 @@ class Odd:
     async def run(self, key: bytes, *commands: Command) -> list[Any]:
         return [self.answer for _ in commands]
 
-    def part_of(self, key: bytes) -> str:
+    def server_of(self, key: bytes) -> str:
         return ""
 
     async def many(self, commands: Sequence[tuple[bytes, Command]]) -> list[Any]:
@@ -341,4 +341,4 @@ async def test_an_answer_of_another_shape_is_a_store_error(answer: object) -> No
         await store.load(KEY, WHOLE)
     with pytest.raises(StoreError):
         await store.commit(KEY, chat("x1"))
-    assert list(await store.concerns()) == []
+    assert list(await store.warnings()) == []

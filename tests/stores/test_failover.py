@@ -147,10 +147,10 @@ async def test_a_master_of_the_cluster_that_hangs_is_away_for_its_own_sessions(
 ) -> None:
     keys = [key_on(masters, server, tenant) for server in masters.masters]
     store = open_store(masters.url, timeout=1, commit_timeout=1)
-    assert {store.part_of(key) for key in keys} == {""}
+    assert {store.server_of(key) for key in keys} == {""}
     for key in keys:
         await store.ping(key)
-    assert [store.part_of(key) for key in keys] == [each.address for each in masters.masters]
+    assert [store.server_of(key) for key in keys] == [each.address for each in masters.masters]
     with masters.masters[1].paused():
         for look in (store.ping(keys[1]), store.peek(keys[1])):
             with pytest.raises(StoreTimeout):

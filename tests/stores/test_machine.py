@@ -266,8 +266,8 @@ class Comparison(RuleBasedStateMachine):
     def unsummarise(self, n: int, stall: bool, began: float | None) -> None:
         key = self.keys[n]
         if stall:
-            self.wait(self.oracle.stall(key, began))
-            self.wait(self.store.stall(key, began))
+            self.wait(self.oracle.mark_stalled(key, began))
+            self.wait(self.store.mark_stalled(key, began))
         else:
             expected = self.wait(self.oracle.drop_summaries(key))
             assert self.wait(self.store.drop_summaries(key)) == expected
@@ -419,7 +419,7 @@ class Comparison(RuleBasedStateMachine):
             if what == "finish":
                 self.wait(store.finish(work, at))
             elif what == "put off":
-                self.wait(store.put_off(work, at, failed=nth % 2 == 0))
+                self.wait(store.postpone(work, at, failed=nth % 2 == 0))
         if what == "extend":
             extended = [self.wait(s.extend(work, at)) for s, work in self.claim_of_each(nth)]
             assert len(set(extended)) < 2

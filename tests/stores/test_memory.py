@@ -86,4 +86,4 @@ async def test_a_transaction_that_fails_takes_nothing_along(store: SQLiteMemory)
 async def test_it_is_never_in_danger(store: SQLiteMemory) -> None:
     await store.ping()
     await store.peek(KEY)
-    assert await store.concerns() == ()
+    assert await store.warnings() == ()

@@ -94,7 +94,7 @@ async def test_work_of_which_is_lost_when_it_is_due_is_done_once_it_is_asked_for
         held = await store.claim(work, 9.0, 60.0)
         assert held is not None
         if state == "failed":
-            await store.put_off(held, 100.0, failed=True)
+            await store.postpone(held, 100.0, failed=True)
     server.ask("DEL", QUEUE_KEYS[0])
     assert not await store.waiting(1e9, 9)
     await store.enqueue(KEY, DUE)

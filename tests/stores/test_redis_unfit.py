@@ -61,7 +61,7 @@ async def test_a_user_of_these_keys_without_dangerous_commands_is_enough(
     store = store_of(server, "~mp:*", "+@all", "-@dangerous")
     await store.ping(key)
     assert await store.commit(key, chat("x1", user="kai")) == "recorded"
-    assert not [told for told in await store.concerns() if "clock" not in told]
+    assert not [told for told in await store.warnings() if "clock" not in told]
     assert await store.delete(key)
     await store.close()
 

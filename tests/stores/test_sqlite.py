@@ -611,14 +611,14 @@ async def test_a_text_that_a_reader_keeps_in_the_log_is_told_until_it_is_gone(
 ) -> None:
     monkeypatch.setattr(sqlite_file, "WIPE_PAUSE", 0.001)
     await store.commit(KEY, chat("x0", 1000.0))
-    await store.wipe()
+    await store.purge_files()
     with reading(path):
         await store.delete(KEY)
         for _ in range(2):
             with pytest.raises(StoreInUse):
-                await store.wipe()
+                await store.purge_files()
         assert log_of(path).stat().st_size > 0
-    await store.wipe()
+    await store.purge_files()
     assert log_of(path).stat().st_size == 0
 
 
@@ -635,8 +635,8 @@ async def test_a_disk_that_keeps_a_text_in_the_log_is_told_as_such(
     with files_of_at_most(path.stat().st_size):
         await store.delete(KEY)
         with pytest.raises(StoreError, match="disk I/O error"):
-            await store.wipe()
-    await store.wipe()
+            await store.purge_files()
+    await store.purge_files()
     assert log_of(path).stat().st_size == 0
 
 
@@ -646,7 +646,7 @@ async def test_who_wipes_waits_for_a_reader_that_leaves_soon(
     await store.commit(KEY, chat("x0", 1000.0))
     with reading(path):
         await store.delete(KEY)
-        wiping = asyncio.create_task(store.wipe())
+        wiping = asyncio.create_task(store.purge_files())
         await asyncio.sleep(0)
     await wiping
     assert log_of(path).stat().st_size == 0

@@ -155,8 +155,8 @@ async def test_what_days_have_cost_is_forgotten_when_nobody_is_told_of_it_any_mo
 ) -> None:
     days = ("2026-01-31", "2024-12-27", "2024-12-26")
     for day in reversed(days):
-        await store.spend("tenant", UsageKey(day, "facts"), UsageTotals(calls=1))
-    await store.spend("other", UsageKey(days[2], "facts"), UsageTotals(calls=1))
+        await store.add_usage("tenant", UsageKey(day, "facts"), UsageTotals(calls=1))
+    await store.add_usage("other", UsageKey(days[2], "facts"), UsageTotals(calls=1))
     with closing(sqlite3.connect(path)) as connection:
         kept = connection.execute("SELECT tenant, day FROM usage ORDER BY day, tenant").fetchall()
     assert kept == [("other", days[2]), ("tenant", days[1]), ("tenant", days[0])]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         await store.load("session", ASK)  # type: ignore[arg-type]
         await store.load(KEY)  # type: ignore[call-arg]
         await store.load(KEY, ASK, 1.0)  # type: ignore[call-arg]
-        await store.put_off(KEY, 1.0)  # type: ignore[arg-type, call-arg]
+        await store.postpone(KEY, 1.0)  # type: ignore[arg-type, call-arg]
         await store.drop_summaries(KEY, now=1.0)  # type: ignore[call-arg]
         return store
 
@@ -37,6 +37,6 @@ if TYPE_CHECKING:
         assert_type(await store.load(KEY, ASK), Snapshot)
         assert_type(await store.commit(key=KEY, commit=chat("x1")), Outcome)
         await store.load("session", ASK)  # type: ignore[arg-type]
-        await store.spent("tenant")  # type: ignore[call-arg]
+        await store.usage_of_days("tenant")  # type: ignore[call-arg]
         await store.move("old", new=1)  # type: ignore[arg-type]
         return store

@@ -162,7 +162,7 @@ async def test_a_lease_that_has_run_out_can_be_claimed(store: Store, key: Sessio
     held = await store.claim(work, 160.0, 220.0)
     assert held is not None and held.lease != killed.lease
     assert not await store.extend(killed, 500.0)
-    await store.put_off(killed, 500.0, failed=True)
+    await store.postpone(killed, 500.0, failed=True)
     await store.finish(killed, 500.0)
     assert await store.extend(held, 230.0)
     await store.finish(held, 500.0)
@@ -186,7 +186,7 @@ async def test_what_nobody_holds_is_not_extended_finished_or_put_off(
     (work,) = await waiting(store, key.tenant, 100.0)
     assert not await store.extend(work, 500.0)
     await store.finish(work, 500.0)
-    await store.put_off(work, 500.0, failed=True)
+    await store.postpone(work, 500.0, failed=True)
     assert await waiting(store, key.tenant, 100.0) == [work]
 
 
@@ -220,13 +220,13 @@ async def test_work_can_be_put_off(
     store: Store, key: SessionKey, failed: bool, attempts: int
 ) -> None:
     await store.enqueue(key, due(100.0))
-    await store.put_off(await claimed(store, key), 130.0, failed=failed)
+    await store.postpone(await claimed(store, key), 130.0, failed=failed)
     assert await waiting(store, key.tenant, 129.0) == []
     (work,) = await waiting(store, key.tenant, 130.0)
     assert (work.due, work.asked, work.attempts) == (130.0, 1, attempts)
     held = await claimed(store, key, 130.0)
     assert held.attempts == attempts
-    await store.put_off(held, 131.0, failed=True)
+    await store.postpone(held, 131.0, failed=True)
     assert (await claimed(store, key, 131.0)).attempts == attempts + 1
 
 
@@ -234,7 +234,7 @@ async def test_what_has_failed_keeps_its_time_until_it_succeeds(
     store: Store, key: SessionKey
 ) -> None:
     await store.enqueue(key, due(100.0))
-    await store.put_off(await claimed(store, key), 500.0, failed=True)
+    await store.postpone(await claimed(store, key), 500.0, failed=True)
     await store.enqueue(key, due(110.0))
     assert await waiting(store, key.tenant, 499.0) == []
     held = await claimed(store, key, 500.0)
@@ -251,7 +251,7 @@ async def test_what_was_put_off_without_failing_moves_when_it_is_asked_for(
     store: Store, key: SessionKey
 ) -> None:
     await store.enqueue(key, due(100.0))
-    await store.put_off(await claimed(store, key), 500.0, failed=False)
+    await store.postpone(await claimed(store, key), 500.0, failed=False)
     await store.enqueue(key, due(110.0))
     (work,) = await waiting(store, key.tenant, 110.0)
     assert work.asked == 2
@@ -306,11 +306,11 @@ async def test_which_sessions_ask_for_work_is_told_whether_it_is_due_or_held(
     await store.enqueue(SessionKey(tenant, "due"), due(kind="learning", profile=""))
     await store.enqueue(SessionKey(tenant, "later"), due(1e6, kind="learning", profile="a b"))
     await store.enqueue(SessionKey(tenant, "other"), due(kind="summary"))
-    asked = await store.asked_for(tenant, names, "learning")
+    asked = await store.requested_profiles(tenant, names, "learning")
     assert asked == {"held": "p", "due": "", "later": "a b"}
-    assert await store.asked_for(tenant, ["none"], "learning") == {}
-    assert await store.asked_for(tenant, [], "learning") == {}
-    assert await store.asked_for(f"{tenant}x", names, "learning") == {}
+    assert await store.requested_profiles(tenant, ["none"], "learning") == {}
+    assert await store.requested_profiles(tenant, [], "learning") == {}
+    assert await store.requested_profiles(f"{tenant}x", names, "learning") == {}
 
 
 async def test_work_does_not_stay_with_a_tenant_whose_sessions_move(

@@ -39,7 +39,7 @@ TROUBLES: list[type[BaseException]] = [
     NoCredential,
     asyncio.CancelledError,
 ]
-STORE = ("load", "bodies", "put_summary", "stall")
+STORE = ("load", "bodies", "put_summary", "mark_stalled")
 TOKENS = 40
 """Of each message: two turns make a batch."""
 

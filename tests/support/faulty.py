@@ -100,7 +100,7 @@ class FaultyStore(InMemoryStore):
         await self._called("amend", key)
         return await super().amend(key, amendment)
 
-    def part_of(self, key: SessionKey) -> str:
+    def server_of(self, key: SessionKey) -> str:
         return key.tenant
 
     async def ping(self, key: SessionKey | None = None) -> None:

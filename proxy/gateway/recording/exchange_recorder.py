@@ -48,7 +48,7 @@ from proxy.memory.recording.commit import (
     build_commit,
     fetch_key,
     pending_record,
-    utterances,
+    spooled_messages,
 )
 from proxy.memory.recording.recorder import CommitResult, Recorder
 from proxy.settings import ProfileSettings
@@ -110,7 +110,7 @@ class UnplannedRequest(msgspec.Struct, frozen=True, gc=False):
     window: Window
 
     def recorded(self) -> UnplannedRequest:
-        messages = [utterance.message for utterance in utterances(self.messages)]
+        messages = [utterance.message for utterance in spooled_messages(self.messages)]
         return msgspec.structs.replace(self, messages=messages)
 
 
@@ -208,7 +208,7 @@ class ExchangeRecorder:
             await self._recorder.amend(self._key, amendment)
         if extended is not None and self._deferred is not None:
             deferred_answer = ExtendedAnswer.of(self._deferred, self._answers, extended)
-            await self._recorder.defer_more(self._key, deferred_answer)
+            await self._recorder.defer_extended_answer(self._key, deferred_answer)
 
     def _choices(self, reply: Reply) -> tuple[Choice, ...]:
         if not self._header.forces_calls:

@@ -21,7 +21,7 @@ from proxy.formats.responses.items import API
 from proxy.formats.responses.names import ResponseId
 from proxy.memory.archive import Message, Session, StoredMessage
 from proxy.memory.history.branches import path_to
-from proxy.memory.history.reading import lines_without_texts, oldest_first
+from proxy.memory.history.reading import exchanges_oldest_first, lines_without_texts
 from proxy.memory.items import Change, ItemOwner, Items
 from proxy.memory.limit import read_within
 from proxy.memory.locks import Locks
@@ -211,5 +211,5 @@ class StateLog:
             if session is None:
                 return ()
             messages = await lines_without_texts(self.store, key, session.end)
-            exchanges = await oldest_first(self.store, key, session.end)
+            exchanges = await exchanges_oldest_first(self.store, key, session.end)
             return await asyncio.to_thread(path_to, messages, exchanges, message)

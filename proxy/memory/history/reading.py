@@ -100,7 +100,7 @@ class PagedSession:
     ) -> SessionArchive | None:
         """The session with these of its messages; None if it was edited or deleted since
         ``begin``."""
-        exchanges = await oldest_first(self._store, self._key, session.end)
+        exchanges = await exchanges_oldest_first(self._store, self._key, session.end)
         if (await self._store.load(self._key, NEWEST_TURN)).changes != self._changes:
             return None
         # A session that is gone has 0 changes, as has a new one of its id: they look unchanged.
@@ -110,7 +110,7 @@ class PagedSession:
         return SessionArchive(session, lines, tuple(exchanges), self._summaries)
 
 
-async def oldest_first(store: Archive, key: SessionKey, end: int) -> list[PlacedExchange]:
+async def exchanges_oldest_first(store: Archive, key: SessionKey, end: int) -> list[PlacedExchange]:
     """All exchanges of messages up to seq ``end``.  Raises StoreError."""
     return [placed async for placed in all_exchanges(store, key, end)][::-1]
 

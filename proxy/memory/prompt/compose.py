@@ -19,7 +19,15 @@ from proxy.chat.message import ChatMessage, Piece
 from proxy.chat.tools.calltext import CallRendering, have_no_marks, render_stored
 from proxy.memory.model import LOG_START, Card, Entry, Position, Snapshot, Summary
 from proxy.memory.prompt.validity import valid_messages
-from proxy.memory.prompt.window import UNBOUNDED, Size, Window, advance, size_of, turn_start, view
+from proxy.memory.prompt.window import (
+    UNBOUNDED,
+    Size,
+    Window,
+    advance_start,
+    size_of,
+    turn_start,
+    visible_entries,
+)
 from proxy.memory.reconciliation.match import open_calls
 from proxy.memory.reconciliation.plan import Plan
 
@@ -229,7 +237,7 @@ def _remaining(plan: Plan, start: Position, cover: Summary | None, window: Windo
     """The room until the window overflows; none if evicted turns already wait for a summary."""
     if any(e.position < start and not (cover and cover.covers(e.position)) for e in plan.log):
         return NO_SIZE
-    return window.left(size_of(view(plan.log, start)))
+    return window.left(size_of(visible_entries(plan.log, start)))
 
 
 def _summary(
@@ -262,16 +270,16 @@ def _view_starts(
         log = tuple(e for e in log if not (cover and cover.covers(e.position)))
         room = max(0, rules.summaries.max_tokens - other_tokens)
         if not snapshot.stalled or rules.window.shows_nothing:
-            shown = min(start, advance(log, LOG_START, Window(max_tokens=room), plan.running))
+            shown = min(start, advance_start(log, LOG_START, Window(max_tokens=room), plan.running))
         if rules.window.max_tokens is not None:  # a summary of people's own may be of any size
             all_left = Window(max_tokens=room, by_turn=rules.window.by_turn)
-            shown = advance(log, shown, all_left, plan.running)
+            shown = advance_start(log, shown, all_left, plan.running)
     if rules.max_injected_tokens is None:
         return shown, shown
     bound = Window(
         max_tokens=max(0, rules.max_injected_tokens - other_tokens), by_turn=rules.window.by_turn
     )
-    return shown, advance(log, shown, bound, plan.running)
+    return shown, advance_start(log, shown, bound, plan.running)
 
 
 def _view_of(
@@ -338,7 +346,7 @@ def _start(
     shows_all = not plan.log or plan.log[0].position >= start
     if plain is not None and shows_all and window.fits(plain):
         return start, anew  # as ``advance`` would find, without another look at each of them
-    return advance(plan.log, start, window, plan.running), anew
+    return advance_start(plan.log, start, window, plan.running), anew
 
 
 def _pieces(

@@ -87,7 +87,7 @@ class Window(msgspec.Struct, frozen=True, gc=False):
         return what.messages <= most.messages and what.tokens <= most.tokens
 
 
-def advance(
+def advance_start(
     log: Sequence[Entry], start: Position, window: Window, running: int | None = None
 ) -> Position:
     """Where the window starts now.
@@ -95,7 +95,7 @@ def advance(
     ``log`` is sorted by position and begins at or before ``start``.  The turn ``running`` is always
     in the window, even when it alone exceeds the limit.  An empty window starts at LOG_END.
     """
-    shown = view(log, start, running)
+    shown = visible_entries(log, start, running)
     if window.fits(size_of(shown)):
         return start
     always = size_of(entry for entry in shown if entry.position.turn == running)
@@ -157,7 +157,9 @@ def _starts_turn(entry: Entry) -> bool:
     return entry.position.seq - entry.card.choice == entry.position.turn
 
 
-def view(log: Sequence[Entry], start: Position, running: int | None = None) -> list[Entry]:
+def visible_entries(
+    log: Sequence[Entry], start: Position, running: int | None = None
+) -> list[Entry]:
     """The entries that a window starting there shows."""
     at = bisect_left(log, start, key=attrgetter("position"))
     before = [entry for entry in log[:at] if entry.position.turn == running]

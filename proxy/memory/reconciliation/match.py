@@ -21,9 +21,9 @@ from proxy.memory.reconciliation.rounds import reorder_results, skips_stored_res
 History = Literal["auto", "full", "delta"]
 
 
-Likeness = Literal["", "same", "continued"]
+AnswerLikeness = Literal["", "same", "continued"]
 
-Rerendered = Callable[[ChatMessage, Card], Likeness]
+CompareAnswers = Callable[[ChatMessage, Card], AnswerLikeness]
 """Whether an assistant message of the request is the stored answer re-rendered ("same"), or that
 with more text after it ("continued").  Both have the same calls."""
 
@@ -114,7 +114,7 @@ def match_messages(
     log: Sequence[Entry],
     snapshot: Snapshot,
     m: Sequence[ChatMessage],
-    rerendered: Rerendered,
+    compare_answers: CompareAnswers,
     returned: AbstractSet[str],
 ) -> Alignment:
     """Align M with the log; or with the results in M's order, or with the log as it came, if that
@@ -124,7 +124,7 @@ def match_messages(
     """
     if not any(x.role == "assistant" for x in m):
         return Alignment(log)  # nothing could be aligned, and most requests are so
-    aligned = partial(_align_visible, snapshot, m, rerendered, returned)
+    aligned = partial(_align_visible, snapshot, m, compare_answers, returned)
     found = aligned(log)
     if len(found.matches) == len(log):
         return found
@@ -239,7 +239,7 @@ def _is_input(card: Card) -> bool:
 def _align_visible(
     snapshot: Snapshot,
     m: Sequence[ChatMessage],
-    rerendered: Rerendered,
+    compare_answers: CompareAnswers,
     returned: AbstractSet[str],
     log: Sequence[Entry],
 ) -> Alignment:
@@ -250,7 +250,9 @@ def _align_visible(
 
     def similar(i: int, j: int) -> bool:
         message, card = m[mine[i]], cards[j]
-        return bool(find_alternate(snapshot, card, message.digest) or rerendered(message, card))
+        return bool(
+            find_alternate(snapshot, card, message.digest) or compare_answers(message, card)
+        )
 
     seen = [m[i] for i in mine]
     client_made = {
@@ -265,7 +267,7 @@ def _align_visible(
     matches.sort()
     if len(seen) < len(m) or len(cards) < len(log):
         matches = [Match(mine[x.i], theirs[x.j], x.kind) for x in matches]
-    matches = [_as_whole_answer(match, log, m, rerendered) for match in matches]
+    matches = [_as_whole_answer(match, log, m, compare_answers) for match in matches]
     matches = _in_client_form(_keep_altered(matches, log), log, m)
     return Alignment(log, tuple(_with_choice(matches, log, snapshot, m)), evidence)
 
@@ -351,7 +353,7 @@ def _edited_between(
 
 
 def _as_whole_answer(
-    match: Match, log: Sequence[Entry], m: Sequence[ChatMessage], rerendered: Rerendered
+    match: Match, log: Sequence[Entry], m: Sequence[ChatMessage], compare_answers: CompareAnswers
 ) -> Match:
     """REPLACED instead of SIMILAR if M has the whole of an answer that is stored incomplete, or as
     two."""
@@ -361,7 +363,7 @@ def _as_whole_answer(
     went_on = [e.card.role for e in log[match.j + 1 : match.j + 2]] == ["assistant"]
     if not (card.incomplete or went_on):
         return match
-    whole = rerendered(m[match.i], card) == "continued"
+    whole = compare_answers(m[match.i], card) == "continued"
     return match._replace(kind=MatchKind.REPLACED) if whole else match
 
 

@@ -17,7 +17,7 @@ import msgspec
 from proxy.memory.limit import TimeLimit
 from proxy.memory.model import Amendment, Commit, LoadOptions, Outcome, SessionKey, Snapshot
 from proxy.memory.recording.async_spool import SpoolThreads
-from proxy.memory.recording.availability import FailingSessions, PausedParts
+from proxy.memory.recording.availability import FailingSessions, PausedServers
 from proxy.memory.recording.listeners import Listeners
 from proxy.memory.recording.overlay import overlay, with_amendment
 from proxy.memory.recording.replay import Replay, ReplayContext, encode_payload
@@ -71,7 +71,7 @@ class Backlog:
             FailingSessions(clock),
         )
         self._spooled, self._lost, self._lost_at = 0, 0, -LOSS_SECONDS
-        self.pauses = PausedParts(live.store.part_of, clock)
+        self.pauses = PausedServers(live.store.server_of, clock)
         """The parts of the store that neither requests nor replay use at the moment."""
 
     @property

@@ -43,7 +43,7 @@ PLANNED_BYTES = 50
 """Bytes whose tokens take about as long to count as planning one message."""
 
 
-class Utterance(msgspec.Struct, frozen=True, kw_only=True):
+class SpooledMessage(msgspec.Struct, frozen=True, kw_only=True):
     """A message of the request as the spool stores it: what reconciling and recording need.
 
     ``apart``: see ChatMessage; empty if there is one part only or parts are not stored.
@@ -57,10 +57,10 @@ class Utterance(msgspec.Struct, frozen=True, kw_only=True):
     blank: bool
     record: bytes
     shape: str = ""
-    apart: tuple[tuple[Utterance, ...], ...] = ()
+    apart: tuple[tuple[SpooledMessage, ...], ...] = ()
 
     @classmethod
-    def of(cls, said: ChatMessage) -> Utterance:
+    def of(cls, said: ChatMessage) -> SpooledMessage:
         parts = said.splitter(said) if said.splitter is not None else ()
         return cls(
             role=said.role,
@@ -94,13 +94,13 @@ class Utterance(msgspec.Struct, frozen=True, kw_only=True):
         return [[run.message for run in runs] for runs in self.apart]
 
 
-def utterances(said: Iterable[ChatMessage]) -> Iterator[Utterance]:
+def spooled_messages(said: Iterable[ChatMessage]) -> Iterator[SpooledMessage]:
     """All messages, with parts up to ``MAX_PARTS_BYTES``."""
     room = MAX_PARTS_BYTES
     for message in said:
         if message.splitter is not None and len(message.record) > room:
             message = replace(message, splitter=None)
-        utterance = Utterance.of(message)
+        utterance = SpooledMessage.of(message)
         room -= len(utterance.record) if utterance.apart else 0
         yield utterance
 
@@ -108,7 +108,7 @@ def utterances(said: Iterable[ChatMessage]) -> Iterator[Utterance]:
 class Deferred(msgspec.Struct, frozen=True, kw_only=True):
     """What is needed to plan and record an exchange later."""
 
-    said: tuple[Utterance, ...]
+    said: tuple[SpooledMessage, ...]
     answers: tuple[Choice, ...]
     meta: ExchangeMeta = msgspec.field(name="occasion")
     intent: Intent
@@ -124,7 +124,7 @@ class Deferred(msgspec.Struct, frozen=True, kw_only=True):
         window: Window,
     ) -> Deferred:
         return cls(
-            said=tuple(utterances(said)),
+            said=tuple(spooled_messages(said)),
             answers=tuple(compact_choice(x) for x in answers),
             meta=meta,
             intent=intent,

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 
 from msgspec.structs import replace
 
-from proxy.memory.history.reading import NEWEST_TURN, lines_without_texts, oldest_first
+from proxy.memory.history.reading import NEWEST_TURN, exchanges_oldest_first, lines_without_texts
 from proxy.memory.limit import TimeLimit
 from proxy.memory.locks import Locks
 from proxy.memory.model import Commit, Outcome, SessionKey, SessionVersion, Snapshot
@@ -98,7 +98,7 @@ class CommitSettler:
         if session is None:
             return commit
         lines = await lines_without_texts(self._store, key, session.end)
-        exchanges = await oldest_first(self._store, key, session.end)
+        exchanges = await exchanges_oldest_first(self._store, key, session.end)
         adapted = await asyncio.to_thread(settle_commit, commit, found, lines, exchanges)
         start = session.windows.get(commit.exchange.profile)
         return with_window_moved_back(adapted, commit.activated, lines, start)

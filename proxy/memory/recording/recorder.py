@@ -28,7 +28,7 @@ from msgspec.structs import replace
 from proxy.chat.message import ChatMessage
 from proxy.memory.limit import TimeLimit, read_within
 from proxy.memory.model import Amendment, Commit, LoadOptions, Outcome, SessionKey, Snapshot
-from proxy.memory.planner import LONG_LOG, Planned, is_sufficient, needs_whole_log
+from proxy.memory.planner import LONG_LOG, PlannedRequest, is_sufficient, needs_whole_log
 from proxy.memory.prompt.compose import PromptRules
 from proxy.memory.reconciliation.match import Intent
 from proxy.memory.recording.amend import ExtendedAnswer
@@ -73,13 +73,13 @@ REVIEW_EVERY = 600.0
 """Seconds between reviews of the quarantined entries."""
 
 
-class Prepared(msgspec.Struct, frozen=True, gc=False):
+class PreparedRequest(msgspec.Struct, frozen=True, gc=False):
     """The session and the plan for a request.
 
     ``will_spool``: as far as known, its exchange will go to the spool.
     """
 
-    planned: Planned
+    planned: PlannedRequest
     will_spool: bool
 
     @property
@@ -100,7 +100,9 @@ class Recorder:
     ) -> None:
         self._store, self._planner, self._settling = live.store, live.planner, live.settling
         self._backlog, self._pauses, self._listeners = backlog, backlog.pauses, listeners
-        self._probe = Probe(self._store.peek, self._store.part_of, load_timeout * (1 - PROBE_SHARE))
+        self._probe = Probe(
+            self._store.peek, self._store.server_of, load_timeout * (1 - PROBE_SHARE)
+        )
         self._failing, self._incomplete = FailingSessions(clock), FailingSessions(clock)
         self._load_timeout, self._clock = load_timeout, clock
         self._reviewed = -REVIEW_EVERY
@@ -215,7 +217,7 @@ class Recorder:
         m: Sequence[ChatMessage],
         intent: Intent,
         rules: PromptRules,
-    ) -> Prepared:
+    ) -> PreparedRequest:
         """Load, within the load timeout, and plan.  Raises StoreError: the chat goes on without."""
         if failure := self._pauses.load_failure(key) or self._failing.pause_cause(key):
             raise failure
@@ -238,7 +240,7 @@ class Recorder:
         if planned.snapshot.missing_messages:
             self._note_damage(key, planned.snapshot.missing_messages)
         will_spool = waiting or self._pauses.commits_paused(key)
-        return Prepared(planned, will_spool)
+        return PreparedRequest(planned, will_spool)
 
     async def _planned(
         self,
@@ -248,7 +250,7 @@ class Recorder:
         intent: Intent,
         rules: PromptRules,
         waiting: bool,
-    ) -> Planned:
+    ) -> PlannedRequest:
         entries: list[SpoolEntry] = []
         if waiting:
             options = replace(options, whole=True)
@@ -288,7 +290,7 @@ class Recorder:
         text = "the memory of session %s is not available: %s"
         logger.warning(text, session_hash(key), failure, exc_info=cause)
         self._failing.mark_failed(key, failure)
-        self._listeners.on_trouble()
+        self._listeners.on_session_failure()
         return failure
 
     def _note_damage(self, key: SessionKey, lost: int) -> None:
@@ -298,7 +300,7 @@ class Recorder:
                 "%d messages of session %s are gone from the store", lost, session_hash(key)
             )
             self._incomplete.mark_failed(key, StoreError(f"{lost} messages are gone"))
-            self._listeners.on_trouble()
+            self._listeners.on_session_failure()
 
     # Recording
 
@@ -320,7 +322,7 @@ class Recorder:
         """Add to an exchange.  Does not raise; cannot be cancelled."""
         return await asyncio.shield(self._start_task(self._amend(key, amendment), "amendment"))
 
-    async def defer_more(self, key: SessionKey, more: ExtendedAnswer) -> CommitResult:
+    async def defer_extended_answer(self, key: SessionKey, more: ExtendedAnswer) -> CommitResult:
         """Spool the final answer of a deferred exchange.  Does not raise; cannot be cancelled."""
         spooled = self._backlog.put(key, more.exchange.id, "more", more)
         return await asyncio.shield(self._start_task(spooled, "amendment"))

@@ -24,7 +24,13 @@ from proxy.memory.planner import Planner
 from proxy.memory.recording.amend import ExtendedAnswer
 from proxy.memory.recording.async_spool import SpoolThreads
 from proxy.memory.recording.availability import FailingSessions, session_hash
-from proxy.memory.recording.commit import PLANNED_BYTES, Count, Deferred, Utterance, plan_deferred
+from proxy.memory.recording.commit import (
+    PLANNED_BYTES,
+    Count,
+    Deferred,
+    SpooledMessage,
+    plan_deferred,
+)
 from proxy.memory.recording.concurrent_commit import CommitSettler
 from proxy.memory.recording.listeners import Listeners
 from proxy.memory.recording.spool import Kind, Spool, SpoolEntry, SpoolError
@@ -63,7 +69,7 @@ def decode_payload(kind: Kind, payload: bytes) -> Commit | Amendment | ExtendedA
         return msgspec.json.decode(payload, type=Amendment)
     if kind == "more":
         return msgspec.json.decode(payload, type=ExtendedAnswer)
-    return jsontext.decode_by_item(payload, Deferred, "said", Utterance)
+    return jsontext.decode_by_item(payload, Deferred, "said", SpooledMessage)
 
 
 class ReplayContext(NamedTuple):
@@ -183,7 +189,7 @@ class Replay:
     async def _failures_by_part(self) -> dict[str, StoreError]:
         """The errors of those parts of the store that have waiting entries and are down.  Raises
         StoreError if all of them are."""
-        parts = {self._live.store.part_of(key): key for key in self._spool.sessions()}
+        parts = {self._live.store.server_of(key): key for key in self._spool.sessions()}
         failures = await asyncio.gather(*map(self._failure, parts.values()))
         away = {part: failure for part, failure in zip(parts, failures, strict=True) if failure}
         if away and len(away) == len(parts):
@@ -212,7 +218,7 @@ class Replay:
         self, key: SessionKey, away: dict[str, StoreError], on_taken: OnTaken
     ) -> bool:
         """Replay some entries of a session, unless its part of the store is down."""
-        part = self._live.store.part_of(key)
+        part = self._live.store.server_of(key)
         if part in away:
             return False
         if key in self.slow:

@@ -38,7 +38,7 @@ class SeqSpan(NamedTuple):
         return self.first + index if index < self.size else None
 
 
-def locate(message: str) -> MessagePlace | None:
+def parse_message_id(message: str) -> MessagePlace | None:
     """The place that a message id names; None for a string that is no message id.
 
     Strict, because seqs are computed from it: ``x.01`` must not find ``x.1``.
@@ -50,8 +50,8 @@ def locate(message: str) -> MessagePlace | None:
     return MessagePlace(exchange, int(tail))
 
 
-def locate_all(messages: Iterable[str]) -> list[MessagePlace]:
-    return [place for place in map(locate, messages) if place is not None]
+def parse_message_ids(messages: Iterable[str]) -> list[MessagePlace]:
+    return [place for place in map(parse_message_id, messages) if place is not None]
 
 
 def with_size(commit: Commit) -> Exchange:

@@ -77,7 +77,7 @@ def claimed(piece: Work | None, now: float, until: float, lease: str) -> Work | 
     return replace(piece, due=until, lease=lease)
 
 
-def is_held(piece: Work | None, work: Work) -> bool:
+def has_lease(piece: Work | None, work: Work) -> bool:
     """Whether the piece still has the lease of ``work``."""
     return piece is not None and bool(work.lease) and piece.lease == work.lease
 

@@ -38,8 +38,8 @@ from proxy.stores.common.history import (
     SeqSpan,
     counts_of,
     is_choice,
-    locate,
-    locate_all,
+    parse_message_id,
+    parse_message_ids,
     with_size,
 )
 from proxy.stores.common.log_cache import CachedLog, Newest
@@ -279,14 +279,14 @@ def amend_arguments(amendment: Amendment) -> list[Argument]:
     arguments: list[Argument] = [amendment.exchange, bytes(amendment.usage or b"")]
     arguments += [0] if edited is None else [1, *_edited_arguments(edited)]
     for draft in amendment.drafts:
-        place = locate(draft.card.id)
+        place = parse_message_id(draft.card.id)
         if place and place.exchange == amendment.exchange:
             arguments += [place.number, *_draft_arguments(draft)]
     return arguments
 
 
 def _window_arguments(commit: Commit) -> tuple[Argument, ...]:
-    start = locate(commit.window.start) if commit.window else None
+    start = parse_message_id(commit.window.start) if commit.window else None
     if commit.window is None or start is None:
         return ("", "", "", "")
     return (start.exchange, start.number, commit.window.profile, int(commit.window.anew))
@@ -302,7 +302,7 @@ def _draft_arguments(draft: Draft) -> tuple[Argument, ...]:
 
 def _place(draft: Draft) -> Argument:
     """Where a draft's turn begins: an index in its own exchange, or exchange and index."""
-    turn, own = locate(draft.turn), locate(draft.card.id)
+    turn, own = parse_message_id(draft.turn), parse_message_id(draft.card.id)
     if turn is None:
         return b""
     near = own is not None and own.exchange == turn.exchange
@@ -311,7 +311,7 @@ def _place(draft: Draft) -> Argument:
 
 def _places(messages: Iterable[str]) -> list[Argument]:
     """Exchange and index of each message, flattened."""
-    return [part for place in locate_all(messages) for part in place]
+    return [part for place in parse_message_ids(messages) for part in place]
 
 
 # Revisions and restored sessions
@@ -354,7 +354,7 @@ def _detail_arguments(details: Details) -> tuple[Argument, ...]:
 
 def _edited_arguments(edited: MessageEdit) -> tuple[Argument, ...]:
     """The arguments of edit_prelude.lua."""
-    place = locate(edited.card.id)
+    place = parse_message_id(edited.card.id)
     return (
         place.exchange if place else "",
         place.number if place else 0,

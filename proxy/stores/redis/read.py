@@ -20,7 +20,7 @@ from proxy.memory.model import Entry, LoadOptions, SessionKey, Snapshot, message
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.recall.index import Owner
 from proxy.stores.common import codec
-from proxy.stores.common.history import locate_all
+from proxy.stores.common.history import parse_message_ids
 from proxy.stores.common.log_cache import CachedLog, Newest
 from proxy.stores.common.passage_cache import CachedPassages
 from proxy.stores.redis import request_cache
@@ -149,7 +149,7 @@ class RedisReading(RedisBase):
         self, key: SessionKey, ids: Collection[str], prefix: bytes = b""
     ) -> dict[str, bytes]:
         """By message id the hash fields of these messages, whose names begin with ``prefix``."""
-        places = locate_all(ids)
+        places = parse_message_ids(ids)
         if not places:
             return {}
         _, _, log, _, exchanges, *_ = session_keys(key)

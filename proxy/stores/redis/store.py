@@ -19,7 +19,7 @@ from proxy.stores.redis.archive import SCANNED_AT_ONCE, RedisArchive, RedisSumma
 from proxy.stores.redis.base import PAGES_AT_ONCE, bounded, list_keys, session_keys, with_timeout
 from proxy.stores.redis.codec import read_messages, read_session
 from proxy.stores.redis.commit import RedisCommits, RedisErasures
-from proxy.stores.redis.concerns import QUESTIONS, concerns_of
+from proxy.stores.redis.concerns import QUESTIONS, warnings_of
 from proxy.stores.redis.connection import Link
 from proxy.stores.redis.index import RedisIndex, index_keys, read_lookup
 from proxy.stores.redis.items import RedisItems
@@ -100,8 +100,8 @@ class RedisStore(
         if not self._shared:
             await self._link.close()
 
-    def part_of(self, key: SessionKey) -> str:
-        return self._link.part_of(session_keys(key)[0])
+    def server_of(self, key: SessionKey) -> str:
+        return self._link.server_of(session_keys(key)[0])
 
     @with_timeout("write")
     async def ping(self, key: SessionKey | None = None) -> None:
@@ -122,10 +122,10 @@ class RedisStore(
         await self._link.many([(meta, ("EXISTS", meta))])
 
     @with_timeout("write")
-    async def concerns(self) -> Sequence[str]:
+    async def warnings(self) -> Sequence[str]:
         replies = await self._link.each(*QUESTIONS)
         now = self._clock()
-        found = (each for server in replies for each in concerns_of(server, self._replicas, now))
+        found = (each for server in replies for each in warnings_of(server, self._replicas, now))
         return list(dict.fromkeys(found))
 
     # Archive
@@ -151,7 +151,7 @@ class RedisStore(
         async for _ in sessions_of(self, tenant, user):
             pass
 
-    async def wipe(self) -> None:
+    async def purge_files(self) -> None:
         """Nothing to do: only the server writes its files."""
 
     @with_timeout(MOVE_SECONDS)

@@ -84,7 +84,7 @@ class RedisQueue(RedisBase):
             await self._scripts.read(self._scripts.work_drop_lost, QUEUE_KEYS, some)
 
     @with_timeout("read")
-    async def asked_for(
+    async def requested_profiles(
         self, tenant: str, sessions: Sequence[str], kind: Kind
     ) -> Mapping[str, str]:
         if not sessions:
@@ -116,7 +116,7 @@ class RedisQueue(RedisBase):
     async def finish(self, work: Work, again: float) -> None:
         await self._run_on(work, self._scripts.work_finish, work.lease, work.asked, repr(again))
 
-    async def put_off(self, work: Work, due: float, *, failed: bool) -> None:
+    async def postpone(self, work: Work, due: float, *, failed: bool) -> None:
         await self._run_on(work, self._scripts.work_postpone, work.lease, repr(due), int(failed))
 
     async def _forget_work(self, key: SessionKey) -> None:
@@ -186,7 +186,7 @@ class RedisMeter(RedisBase):
     """See :class:`proxy.memory.usage.Meter`."""
 
     @with_timeout("write")
-    async def spend(self, tenant: str, account: UsageKey, spent: UsageTotals) -> None:
+    async def add_usage(self, tenant: str, account: UsageKey, spent: UsageTotals) -> None:
         key = _key(tenant, account.day)
         counts = [
             ("HINCRBY", key, f"{figure} {account.feature}", getattr(spent, figure))
@@ -197,7 +197,9 @@ class RedisMeter(RedisBase):
         )
 
     @with_timeout("read")
-    async def spent(self, tenant: str, days: Sequence[str]) -> Mapping[UsageKey, UsageTotals]:
+    async def usage_of_days(
+        self, tenant: str, days: Sequence[str]
+    ) -> Mapping[UsageKey, UsageTotals]:
         keys = [_key(tenant, day) for day in days]
         replies = await self._link.many([(key, ("HGETALL", key)) for key in keys])
         found: dict[UsageKey, UsageTotals] = {}

@@ -20,7 +20,7 @@ from proxy.memory.model import (
     message_id,
 )
 from proxy.stores.common import codec
-from proxy.stores.common.history import SeqSpan, first_turn, is_within_bounds, locate_all
+from proxy.stores.common.history import SeqSpan, first_turn, is_within_bounds, parse_message_ids
 from proxy.stores.common.log_cache import CachedLog, LogPart
 from proxy.stores.sqlite.rows import LIVE, SUMMARY, text_in
 from proxy.stores.sqlite.worker import consistent_read
@@ -331,7 +331,7 @@ def _texts_by_id(
     connection: Connection, query: str, now: float, key: SessionKey, ids: Collection[str]
 ) -> dict[str, bytes]:
     found = {}
-    for place in locate_all(ids):
+    for place in parse_message_ids(ids):
         named = {**key._asdict(), **place._asdict(), "now": now}
         row = connection.execute(query, named).fetchone()
         if row:

@@ -12,7 +12,7 @@ from proxy.memory.archive import Details, LogSize, Revision
 from proxy.memory.model import MessageEdit, Position, SessionKey
 from proxy.recall.index import owner_of
 from proxy.stores.common import codec
-from proxy.stores.common.history import MessagePlace, locate, locate_all
+from proxy.stores.common.history import MessagePlace, parse_message_id, parse_message_ids
 from proxy.stores.sqlite import summaries as sqlite_summaries
 from proxy.stores.sqlite.index import writing as index_writing
 from proxy.stores.sqlite.rows import (
@@ -53,9 +53,9 @@ def revise(connection: Connection, now: float, key: SessionKey, revision: Revisi
         return False
     edited = [_edit(connection, head, each) for each in revision.edited]
     moved = [
-        *_remove(connection, head, locate_all(revision.removed)),
-        *set_active(connection, head, locate_all(revision.superseded), active=False),
-        *set_active(connection, head, locate_all(revision.activated), active=True),
+        *_remove(connection, head, parse_message_ids(revision.removed)),
+        *set_active(connection, head, parse_message_ids(revision.superseded), active=False),
+        *set_active(connection, head, parse_message_ids(revision.activated), active=True),
     ]
     if moved:
         connection.execute("DELETE FROM windows WHERE session = ?", (head.id,))
@@ -89,14 +89,14 @@ def edit_answer(connection: Connection, head: Head, edited: MessageEdit) -> int 
 
 def _wire(connection: Connection, head: Head, message: str) -> bytes | None:
     """The JSON of a message as it came, None if there is no such message."""
-    found = find_message(connection, head.id, locate(message))
+    found = find_message(connection, head.id, parse_message_id(message))
     row = connection.execute(_WIRE, (head.id, found[1])).fetchone() if found else None
     return row[0] if row else None
 
 
 def _edit(connection: Connection, head: Head, edited: MessageEdit) -> Position:
     """Edit a message; its position."""
-    found = find_message(connection, head.id, locate(edited.card.id))
+    found = find_message(connection, head.id, parse_message_id(edited.card.id))
     assert found is not None  # looked at before
     turn, seq, tokens, active = found
     entry = codec.encode_entry(turn, seq, edited.card)

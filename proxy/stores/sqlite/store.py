@@ -189,17 +189,17 @@ class SQLiteStore(SQLiteFile):
     summaries = reads(sqlite_summaries.versions)
     put_summary = writes(sqlite_summaries.put)
     drop_summaries = erases(sqlite_summaries.drop)
-    stall = writes(sqlite_summaries.stall)
+    mark_stalled = writes(sqlite_summaries.mark_stalled)
 
     # Queue
 
     enqueue = writes_keeping_caches(without_time(sqlite_work.enqueue))
     waiting = lists(without_time(sqlite_work.waiting))
-    asked_for = lists(without_time(sqlite_work.asked_for))
+    requested_profiles = lists(without_time(sqlite_work.requested_profiles))
     claim = writes_keeping_caches(without_time(sqlite_work.claim))
     extend = writes_keeping_caches(without_time(sqlite_work.extend))
     finish = writes_keeping_caches(without_time(sqlite_work.finish))
-    put_off = writes_keeping_caches(without_time(sqlite_work.put_off))
+    postpone = writes_keeping_caches(without_time(sqlite_work.postpone))
 
     # Erasures
 
@@ -356,8 +356,8 @@ class SQLiteStore(SQLiteFile):
 
     # Meter
 
-    spend = writes_keeping_caches(without_time(sqlite_work.spend))
-    spent = lists(without_time(sqlite_work.spent))
+    add_usage = writes_keeping_caches(without_time(sqlite_work.add_usage))
+    usage_of_days = lists(without_time(sqlite_work.usage_of_days))
 
 
 def _with_last_load(
@@ -430,7 +430,7 @@ class SQLiteMemory(SQLiteStore):
             self._writer = Worker("sqlite-memory", self._opener, writes=True)
             self._tidying = asyncio.create_task(self._tidy(), name="tidying")
 
-    async def concerns(self) -> Sequence[str]:
+    async def warnings(self) -> Sequence[str]:
         return ()
 
     async def close(self) -> None:

@@ -25,8 +25,8 @@ from proxy.stores.common.history import (
     MessagePlace,
     SeqSpan,
     is_choice,
-    locate,
-    locate_all,
+    parse_message_id,
+    parse_message_ids,
     with_size,
 )
 from proxy.stores.common.rules import NO_MARK, digest_of, is_refused, session_subject
@@ -221,12 +221,12 @@ def _change_states(
     gone: list[MessagePlace] = []
     if attempt is not None:
         gone += (MessagePlace(attempt.id, index) for index in range(attempt.size))
-    gone += locate_all(commit.superseded)
+    gone += parse_message_ids(commit.superseded)
     if not (gone or commit.activated):
         return
     switched = {
         *set_active(connection, head, gone, active=False),
-        *set_active(connection, head, locate_all(commit.activated), active=True),
+        *set_active(connection, head, parse_message_ids(commit.activated), active=True),
     }
     sqlite_summaries.drop_covering(connection, head.id, switched)
 
@@ -281,7 +281,7 @@ def _line(
     """A draft as a stored message; ``turn`` if it is known already.  Adds it to the counts."""
     card = draft.card
     if turn is None and draft.turn != card.id:
-        began = find_message(connection, head.id, locate(draft.turn))
+        began = find_message(connection, head.id, parse_message_id(draft.turn))
         turn = began[0] if began else None
     if draft.state == "active":
         head.messages += 1
@@ -294,7 +294,7 @@ def _insert_reserved(
     connection: Connection, head: Head, exchange: str, span: SeqSpan, draft: Draft
 ) -> None:
     """Insert a draft at its reserved place, if nothing is there yet."""
-    place = locate(draft.card.id)
+    place = parse_message_id(draft.card.id)
     seq = span.seq(place.number) if place else None
     if place is None or seq is None or place.exchange != exchange:
         return
@@ -323,7 +323,7 @@ def _save_window_and_key(connection: Connection, head: Head, commit: Commit) -> 
 
 
 def _move_window(connection: Connection, head: Head, move: WindowMove) -> None:
-    row = find_message(connection, head.id, locate(move.start))
+    row = find_message(connection, head.id, parse_message_id(move.start))
     if row:
         arguments = (head.id, move.profile, row[0], row[1], move.anew)
         connection.execute(_MOVE_WINDOW, arguments)

@@ -87,7 +87,7 @@ class Summarizers:
             if again is None:
                 await self.store.finish(held, EVER)
             else:
-                await self.store.put_off(held, again, failed=False)
+                await self.store.postpone(held, again, failed=False)
 
     async def waits(self) -> list[str]:
         """What should be covered and is not."""

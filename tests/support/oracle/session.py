@@ -34,7 +34,7 @@ from proxy.stores.common.history import (
     SeqSpan,
     first_turn,
     is_choice,
-    locate,
+    parse_message_id,
     with_size,
 )
 from proxy.stores.common.rules import NO_MARK, is_refused
@@ -93,7 +93,7 @@ class SessionState:
         return start.seq if start else 0
 
     def find(self, message: str) -> StoredMessage | None:
-        place = locate(message)
+        place = parse_message_id(message)
         record = self.records.get(place.exchange) if place else None
         if place is None or record is None:
             return None
@@ -256,7 +256,7 @@ class SessionState:
         if record.usage is None:
             record.usage = amendment.usage
         for draft in amendment.drafts:
-            place = locate(draft.card.id)
+            place = parse_message_id(draft.card.id)
             seq = record.span.seq(place.number) if place else None
             if place and seq and place.exchange == amendment.exchange and seq not in self.lines:
                 self._put(seq, draft)

@@ -62,7 +62,7 @@ class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
     async def open(self) -> None:
         """Nothing to get ready."""
 
-    def part_of(self, key: SessionKey) -> str:
+    def server_of(self, key: SessionKey) -> str:
         return ""
 
     async def ping(self, key: SessionKey | None = None) -> None:
@@ -80,7 +80,7 @@ class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
     async def peek(self, key: SessionKey) -> None:
         """Memory is always there."""
 
-    async def concerns(self) -> Sequence[str]:
+    async def warnings(self) -> Sequence[str]:
         return ()
 
     async def close(self) -> None:
@@ -166,7 +166,7 @@ class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
         state = self._find(key)
         return state is not None and state.drop_summaries()
 
-    async def stall(self, key: SessionKey, began: float | None = None) -> None:
+    async def mark_stalled(self, key: SessionKey, began: float | None = None) -> None:
         state = self._find_as_of(key, began)
         if state:
             state.stalled = True

@@ -18,7 +18,7 @@ from proxy.memory.recording.backlog import Backlog
 from proxy.memory.recording.commit import Count, Deferred, ExchangeMeta
 from proxy.memory.recording.concurrent_commit import CommitSettler
 from proxy.memory.recording.listeners import Listeners
-from proxy.memory.recording.recorder import Prepared, Recorder
+from proxy.memory.recording.recorder import PreparedRequest, Recorder
 from proxy.memory.recording.replay import ReplayContext
 from proxy.memory.recording.spool import Spool
 from proxy.memory.store import Store
@@ -113,7 +113,7 @@ class Workbench:
     quarantined: list[str] = field(default_factory=list)
     edited: list[tuple[SessionKey, Sequence[int]]] = field(default_factory=list)
 
-    async def prepare(self, *messages: ChatMessage, key: SessionKey = KEY) -> Prepared:
+    async def prepare(self, *messages: ChatMessage, key: SessionKey = KEY) -> PreparedRequest:
         asked: Sequence[ChatMessage] = messages or (said("hello"),)
         return await self.recorder.prepare(key, ASK, asked, Intent(), PromptRules(window=Window()))
 

@@ -119,14 +119,14 @@ async def _edit(store: Backend) -> None:
         expected_details=seen.details,
     )
     assert await store.revise(EDITED, revision)
-    await store.stall(EDITED)
+    await store.mark_stalled(EDITED)
     await store.commit(BRIEF, chat("b1", at=1500.0, ttl=30_000))
     await store.enqueue(EDITED, Due(kind="learning", profile="p", at=2000.0, after=5, later=9000.0))
     await store.enqueue(BRIEF, Due(kind="summary", profile="q", at=3000.0))
     (work,) = (each for each in await store.waiting(3000.0, 9) if each.session == BRIEF.session)
     held = await store.claim(work, 3000.0, 3600.0)
     assert held is not None
-    await store.put_off(held, 4000.0, failed=True)
+    await store.postpone(held, 4000.0, failed=True)
 
 
 async def _put_back(store: Backend) -> None:
@@ -164,8 +164,8 @@ def _put(place: Place, value: bytes, expires_at: float | None = None) -> Change:
 async def _spend(store: Backend) -> None:
     for day in DAYS:
         spent = UsageTotals(calls=2, failed=1, input_tokens=30, output_tokens=4, micro_usd=5)
-        await store.spend(TENANT, UsageKey(day, "summary"), spent)
-    await store.spend(TENANT, UsageKey(DAYS[0], "facts"), UsageTotals(calls=1))
+        await store.add_usage(TENANT, UsageKey(day, "summary"), spent)
+    await store.add_usage(TENANT, UsageKey(DAYS[0], "facts"), UsageTotals(calls=1))
 
 
 async def _index(store: Backend) -> None:
@@ -195,7 +195,7 @@ async def read(store: Backend) -> Any:
         "work": [msgspec.structs.replace(each, lease="") for each in await _work(store)],
         "items": [await _shelf(store, shelf) for shelf in (KAI, NOBODY)],
         "people": await store.people(TENANT),
-        "spent": sorted((await store.spent(TENANT, DAYS)).items()),
+        "spent": sorted((await store.usage_of_days(TENANT, DAYS)).items()),
         "erased": [[await store.is_erased([s], at) for at in (3999.0, 4250.0)] for s in SUBJECTS],
         "indexes": [await _indexed(store, owner) for owner in OWNERS],
     }

@@ -20,7 +20,7 @@ from proxy.gateway.context import ProfileRules, RequestContext, load_options_of,
 from proxy.gateway.identity import NO_IDENTITY
 from proxy.gateway.recording.exchange_recorder import due_of
 from proxy.memory.model import Entry, Exchange, LoadOptions, SessionKey, Snapshot
-from proxy.memory.planner import Planned
+from proxy.memory.planner import PlannedRequest
 from proxy.memory.prompt.compose import Prompt, PromptRules
 from proxy.memory.prompt.window import Window
 from proxy.memory.reconciliation.match import Intent
@@ -75,7 +75,7 @@ class View:
     """A prompt, and the session that it is a view of: what each of its messages came to."""
 
     before: Snapshot
-    planned: Planned
+    planned: PlannedRequest
     m: Sequence[ChatMessage]
     wrong: list[str] = field(default_factory=list)
     evicted: set[str] = field(default_factory=set)

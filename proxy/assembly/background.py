@@ -23,7 +23,7 @@ from proxy.learning.kinds import Kind, LearningObserver
 from proxy.learning.learned import Learned
 from proxy.learning.profile.document import Schemas
 from proxy.learning.reading import Reader
-from proxy.memory.model import Due
+from proxy.memory.model import WorkRequest
 from proxy.settings import Settings, WriterSettings
 from proxy.stores.open import Backend
 from proxy.summary.summarizer import Rebuilder, Summarizer
@@ -52,10 +52,10 @@ class Writing(msgspec.Struct, frozen=True):
         if known is not None:
             known.note(tenant, headers)
 
-    def due(self, due: Sequence[Due]) -> None:
+    def due(self, due: Sequence[WorkRequest]) -> None:
         """Work has been put into the queue."""
         if due:
-            self.runner.awake(min(one.at for one in due))
+            self.runner.awake(min(one.due_at for one in due))
 
 
 def writers(settings: Settings) -> Iterator[WriterSettings]:

@@ -33,7 +33,7 @@ from proxy.learning.reading import Reader
 from proxy.memory.archive import Session
 from proxy.memory.history.reading import NEWEST_TURN
 from proxy.memory.items import ItemOwner, Items
-from proxy.memory.model import Due, SessionKey, Work
+from proxy.memory.model import SessionKey, Work, WorkRequest
 from proxy.memory.store import Queue, StoreError
 from proxy.settings import ProfileSettings
 
@@ -79,7 +79,7 @@ async def exclusive(
     LeaseLost and StoreError.
     """
     now = clock()
-    due = Due(kind="learning", profile="", at=now)
+    due = WorkRequest(kind="learning", profile="", due_at=now)
     await queue.enqueue(key, due)
     work = Work(tenant=key.tenant, session=key.session, kind="learning", profile="", due=now)
     claimed = await queue.claim(work, now, now + LEASE)

@@ -190,19 +190,19 @@ class WindowMove(msgspec.Struct, frozen=True, kw_only=True):
     """The window of a profile now starts at the message ``start``.
 
     Stores take the later of this and the stored start, so that a slow request cannot move the
-    window back, except with ``anew`` (messages in the window were superseded).
+    window back, except with ``may_move_back`` (messages in the window were superseded).
     """
 
     profile: str
     start: str
-    anew: bool = False
+    may_move_back: bool = msgspec.field(name="anew", default=False)
 
 
 class SessionVersion(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The state of the session that an exchange was planned for: the newest exchange, "" without
-    any, and the count of ``changes``."""
+    """The state of the session that an exchange was planned for: the id of the newest exchange, ""
+    without any, and the count of ``changes``."""
 
-    last: str
+    last_exchange: str
     changes: int
 
     @classmethod
@@ -235,7 +235,7 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     window: WindowMove | None = None
     idempotency_key: str | None = None
     ttl: int = 0
-    due: tuple[Due, ...] = ()
+    work_requests: tuple[WorkRequest, ...] = msgspec.field(name="due", default=())
     supersedes_siblings: bool = msgspec.field(name="alone", default=False)
     planned_for: SessionVersion | None = msgspec.field(name="seen", default=None)
 
@@ -378,25 +378,26 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 Kind = Literal["summary", "rebuild", "learning"]
 
 
-class Due(msgspec.Struct, frozen=True, kw_only=True):
-    """A request for work on a session.  It is due ``at``, but before the request number ``after``
-    only at ``later``, which each request moves.  ``profile`` has the settings for the work.
+class WorkRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A request for work on a session; ``profile`` has the settings for it.  Times are Unix
+    seconds.
 
-    Times are Unix seconds.
+    The work is due at ``due_at`` once it was requested ``min_requests`` times.  Until then it is
+    due at ``due_if_fewer``, which each further request replaces.
     """
 
     kind: Kind
     profile: str
-    at: float
-    after: int = 1
-    later: float = 0.0
+    due_at: float = msgspec.field(name="at")
+    min_requests: int = msgspec.field(name="after", default=1)
+    due_if_fewer: float = msgspec.field(name="later", default=0.0)
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
     """A piece of work in the queue: one for each session and kind.
 
-    ``asked``: the number of requests since it was last finished.  ``attempts``: the number of
-    failures.  ``lease`` is the token of the claim that holds it, "" if unclaimed.
+    ``requests``: how often it was requested since it was last finished.  ``attempts``: the number
+    of failures.  ``lease`` is the token of the claim that holds it, "" if unclaimed.
     """
 
     tenant: str
@@ -404,7 +405,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     kind: Kind
     profile: str
     due: float
-    asked: int = 1
+    requests: int = msgspec.field(name="asked", default=1)
     attempts: int = 0
     lease: str = ""
 

@@ -116,7 +116,7 @@ class Planner(msgspec.Struct, frozen=True):
             summary = _newest_unaffected(await self.store.summaries(key), changed)
             snapshot = replace(snapshot, summary=summary)
         prompt = await self.run(length, partial(compose, snapshot, plan, m, rules))
-        if missing := prompt.missing(bodies):
+        if missing := prompt.missing_bodies(bodies):
             bodies = {**bodies, **await self.store.bodies(key, missing)}
         return PlannedRequest(snapshot, plan, prompt, bodies, m)
 

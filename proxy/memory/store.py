@@ -15,7 +15,6 @@ from proxy.memory.erasure import Erasures
 from proxy.memory.model import (
     Amendment,
     Commit,
-    Due,
     Kind,
     LoadOptions,
     Outcome,
@@ -23,6 +22,7 @@ from proxy.memory.model import (
     Snapshot,
     Summary,
     Work,
+    WorkRequest,
 )
 
 
@@ -138,7 +138,7 @@ class Queue(Protocol):
     in another slot: after it, before the commit returns).
     """
 
-    async def enqueue(self, key: SessionKey, due: Due) -> None:
+    async def enqueue(self, key: SessionKey, due: WorkRequest) -> None:
         """Request work.
 
         A new piece of work, or one that waits, is due as this ``due`` says.  One that has failed

@@ -15,7 +15,7 @@ from proxy.learning.prompt_cards import Block
 from proxy.memory.erasure import steady_now
 from proxy.memory.items import Items
 from proxy.memory.locks import Locks
-from proxy.memory.model import Due, Injection, SessionKey
+from proxy.memory.model import Injection, SessionKey, WorkRequest
 from proxy.memory.recording.commit import Count
 from proxy.memory.recording.spool import Spool
 from proxy.memory.usage import Meter
@@ -107,7 +107,7 @@ class Api:
     recall_admin: RecallAdmin
     on_recorded: Callable[[SessionKey], None]
     on_edited: Callable[[SessionKey, tuple[int, ...]], None]
-    due_after_import: Callable[[str | None, float], tuple[Due, ...]]
+    due_after_import: Callable[[str | None, float], tuple[WorkRequest, ...]]
     read_message: ReadMessage
     counter: Callable[[str | None], Count]
     counters: Callable[[], Mapping[str, str]]

@@ -11,7 +11,7 @@ import pytest
 from proxy.background.completion import BudgetSpent, Failed, NoCredential, Paused, Refused
 from proxy.background.runner import LOGGED_SECONDS, NOT_HERE
 from proxy.logs import hashed
-from proxy.memory.model import Due, SessionKey
+from proxy.memory.model import SessionKey, WorkRequest
 from proxy.memory.store import StoreError
 from tests.support.learning.jobs import (
     FIRST,
@@ -169,7 +169,7 @@ def test_work_whose_model_is_left_alone_waits_longer_each_time() -> None:
 def test_work_of_a_kind_that_has_no_job_here_is_left_to_others() -> None:
     async def main() -> None:
         store, job = InMemoryStore(), ScriptedJob()
-        await store.enqueue(KEY, Due(kind="learning", profile="", at=clock()))
+        await store.enqueue(KEY, WorkRequest(kind="learning", profile="", due_at=clock()))
         bench = Bench(store, job)
         async with bench.open():
             await asyncio.sleep(HOUR)

@@ -14,7 +14,7 @@ from proxy.background.completion import (
     Unreadable,
     read_answer,
 )
-from proxy.memory.model import Due, SessionKey, Work
+from proxy.memory.model import SessionKey, Work, WorkRequest
 from tests.support.learning.harness import DAY, MAY, Harness, learning, states, work
 
 MINUTE, HOUR = 60.0, 3600.0
@@ -28,7 +28,7 @@ async def asking(harness: Harness, model: str = "m", **said: str) -> dict[str, W
     for session, text in said.items():
         harness.clock.now += HOUR
         await harness.say(text, session=session, model=model)
-        due = Due(kind="learning", profile="", at=harness.clock())
+        due = WorkRequest(kind="learning", profile="", due_at=harness.clock())
         await harness.store.enqueue(SessionKey("t", session), due)
     return {work.session: work for work in await harness.store.waiting(harness.clock(), 10)}
 

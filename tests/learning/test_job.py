@@ -22,7 +22,7 @@ from proxy.learning.evidence import DeletedSources
 from proxy.learning.extract import KindModel
 from proxy.learning.job import RETRY_AFTER_CONFLICT, RETRY_WHILE_READ, person_key
 from proxy.memory.items import ItemOwner
-from proxy.memory.model import Due, SessionKey
+from proxy.memory.model import SessionKey, WorkRequest
 from proxy.memory.store import StoreError
 from proxy.settings import ProfileSettings
 from proxy.settings.learned import FactsSettings
@@ -365,7 +365,7 @@ async def test_a_reader_that_was_killed_is_in_the_way_until_its_lease_has_run_ou
 ) -> None:
     await harness.say("I live in Berlin.")
     key, now = person_key(KAI), harness.clock()
-    await harness.store.enqueue(key, Due(kind="learning", profile="", at=now))
+    await harness.store.enqueue(key, WorkRequest(kind="learning", profile="", due_at=now))
     (work,) = await harness.store.waiting(now, 10)
     assert await harness.store.claim(work, now, now + LEASE) is not None
     assert await harness.learn() == now + RETRY_WHILE_READ

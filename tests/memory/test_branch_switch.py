@@ -58,5 +58,5 @@ def test_a_window_that_began_behind_it_is_found_anew() -> None:
     rules = PromptRules(window=Window(max_messages=2))
     snapshot = replace(stored([*BEFORE, *SECOND]), start=SECOND[0].position)
     _, prompt = going_on(snapshot, [*BEFORE, *FIRST], "u4", rules)
-    assert (prompt.anew, prompt.start) == (True, FIRST[0].position)
+    assert (prompt.start_recomputed, prompt.start) == (True, FIRST[0].position)
     assert names(prompt.pieces, talk("u4")) == "u2 a2 u4"

@@ -111,7 +111,7 @@ def test_where_the_newest_that_it_saw_is_gone_older_turns_stay() -> None:
 
 @pytest.mark.parametrize(
     ("start", "window"),
-    [(None, None), (1, None), (9, WindowMove(profile="default", start="x2.0", anew=True))],
+    [(None, None), (1, None), (9, WindowMove(profile="default", start="x2.0", may_move_back=True))],
 )
 def test_what_comes_back_is_in_the_window(start: int | None, window: WindowMove | None) -> None:
     state = session(said("x3", "x1.1", *EDIT))

@@ -64,7 +64,7 @@ PLAIN = st.builds(
     record=st.binary(max_size=9),
 )
 UTTERANCES = PLAIN | st.builds(
-    msgspec.structs.replace, PLAIN, apart=st.lists(st.tuples(PLAIN, PLAIN), max_size=2).map(tuple)
+    msgspec.structs.replace, PLAIN, parts=st.lists(st.tuples(PLAIN, PLAIN), max_size=2).map(tuple)
 )
 CHOICES = st.builds(
     Choice,
@@ -94,7 +94,7 @@ def test_nothing_is_lost_on_the_way_through_the_spool(
     bound: int,
 ) -> None:
     what = Deferred(
-        said=tuple(messages),
+        messages=tuple(messages),
         answers=tuple(choices),
         meta=ExchangeMeta(exchange=exchange("x1"), user="kai", system=b"\xff", ttl=0, choices=3),
         intent=Intent(history=history, rewind=rewind, retry=True, now=1.5),  # type: ignore[arg-type]
@@ -112,7 +112,7 @@ def test_what_an_older_release_has_put_there_is_read() -> None:
         b'"created_at":2.0},"user":"kai"},"intent":{},"window":{}}'
     )
     what = msgspec.json.decode(old, type=Deferred)
-    assert what.said[0].message.record == b"hi"
+    assert what.messages[0].message.record == b"hi"
     assert what.answers[0].body == b"yes"
     assert what.meta.user == "kai"
 
@@ -141,7 +141,7 @@ async def test_answers_side_by_side_are_those_that_are_stored() -> None:
 def test_of_many_long_answers_side_by_side_the_last_ones_are_kept_as_one() -> None:
     long, short = side_by_side("a" * (MAX_PARTS_BYTES // 2), "b"), side_by_side("a", "b")
     alone = side_by_side("a" * (MAX_PARTS_BYTES // 2))
-    kept = [len(each.apart) for each in spooled_messages([alone, long, long, short, alone])]
+    kept = [len(each.parts) for each in spooled_messages([alone, long, long, short, alone])]
     assert kept == [0, 2, 0, 2, 0]
     again = [each.message for each in spooled_messages([long, long])]
     assert [*spooled_messages(again)] == [*spooled_messages([long, long])]
@@ -154,7 +154,7 @@ async def test_it_becomes_the_commit_that_it_would_have_been() -> None:
     snapshot = await log(store)
     rules = PromptRules(window=what.window, inject=False)
     planner = Planner(store)
-    messages = [one.message for one in what.said]
+    messages = [one.message for one in what.messages]
     planned = await planner.plan(KEY, snapshot, messages, what.intent, rules)
     pending = pending_record(planned.plan, planned.prompt, messages, snapshot)
     at_once = build_commit(pending, what.answers, what.meta, lambda raw: len(raw))

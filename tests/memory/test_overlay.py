@@ -134,7 +134,9 @@ def _commit(draw: Draw, number: int, now: Snapshot) -> Commit:
         activated=tuple(sorted(back - gone)),
         system=system,
         system_tokens=4 if system else 0,
-        window=WindowMove(profile=PROFILE, start=move, anew=draw(st.booleans())) if move else None,
+        window=WindowMove(profile=PROFILE, start=move, may_move_back=draw(st.booleans()))
+        if move
+        else None,
         idempotency_key="again" if again else None,
     )
     return sized(made)

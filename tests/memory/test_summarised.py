@@ -126,7 +126,7 @@ def test_under_a_bound_of_the_request_the_summary_goes_before_the_oldest_turns()
     assert turns_in(prompt) == [4, 5]
     tiny = prompt_of(session(6, start=3, covered=3), WIDE, 1000, 7)
     assert tiny.summary is None
-    assert tiny.empty
+    assert tiny.is_empty
 
 
 @pytest.mark.parametrize("window", [Window(max_messages=0), Window(max_tokens=60)])
@@ -144,7 +144,7 @@ def test_a_summary_that_all_of_memory_has_no_room_for_is_not_sent() -> None:
     snapshot = session(6, start=3, covered=3)
     fits = prompt_of(snapshot, Window(max_tokens=0), 5 + 3)
     assert (fits.summary, fits.injected) == (snapshot.summary, (0, 5 + 3))
-    assert prompt_of(snapshot, Window(max_tokens=0), 5 + 2).empty
+    assert prompt_of(snapshot, Window(max_tokens=0), 5 + 2).is_empty
     assert prompt_of(snapshot, Window(max_messages=6), 5 + 2).summary is None
 
 

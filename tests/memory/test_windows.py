@@ -96,7 +96,7 @@ def test_every_size_makes_prompts_that_a_strict_upstream_takes(policy: object) -
 
 def assert_bounded(snapshot: Snapshot, plan: Plan, prompt: Prompt, window: Window) -> None:
     """No more than the window's limit, but for the turn that goes on."""
-    running = [e for e in plan.log if e.position.turn == plan.running]
+    running = [e for e in plan.log if e.position.turn == plan.running_turn]
     over = size_of(x for x in prompt.pieces if not isinstance(x, int))
     assert window.fits(over) or {x for x in prompt.pieces if not isinstance(x, int)} <= {*running}
 

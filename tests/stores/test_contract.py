@@ -263,7 +263,7 @@ async def test_a_window_moves_forwards_only_unless_found_anew(
     store: Store, key: SessionKey
 ) -> None:
     def at(start: str, anew: bool = False) -> WindowMove:
-        return WindowMove(profile="default", start=start, anew=anew)
+        return WindowMove(profile="default", start=start, may_move_back=anew)
 
     async def start() -> Position | None:
         return (await store.load(key, ALL)).start

@@ -20,7 +20,6 @@ from proxy.memory.model import (
     Amendment,
     Commit,
     Draft,
-    Due,
     Kind,
     LoadOptions,
     Position,
@@ -29,6 +28,7 @@ from proxy.memory.model import (
     Summary,
     WindowMove,
     Work,
+    WorkRequest,
     exchange_of,
 )
 from proxy.stores.open import Backend, open_store
@@ -54,7 +54,7 @@ STATES: tuple[State, ...] = ("active", "superseded")
 KINDS: st.SearchStrategy[Kind] = st.sampled_from(["summary", "learning"])
 MOMENTS = st.integers(0, 6).map(float)
 DUES = st.builds(
-    Due, kind=KINDS, profile=PROFILES, at=MOMENTS, after=st.integers(0, 3), later=MOMENTS
+    WorkRequest, kind=KINDS, profile=PROFILES, at=MOMENTS, after=st.integers(0, 3), later=MOMENTS
 )
 SUMMARIES = st.builds(
     Summary,
@@ -114,7 +114,7 @@ def commits(draw: st.DrawFn) -> Commit:
         window=draw(st.none() | move),
         idempotency_key=draw(KEYS),
         ttl=draw(TTLS),
-        due=draw(st.lists(DUES, max_size=2).map(tuple)),
+        work_requests=draw(st.lists(DUES, max_size=2).map(tuple)),
     )
 
 
@@ -183,7 +183,7 @@ class Comparison(RuleBasedStateMachine):
         assert self.wait(self.store.commit(key, commit)) == expected
         # In a cluster work is asked for behind the commit, and again behind one that is there: the
         # first attempt may have been cut short between the two.
-        for due in commit.due if self.asks_again and expected == "duplicate" else ():
+        for due in commit.work_requests if self.asks_again and expected == "duplicate" else ():
             self.wait(self.oracle.enqueue(key, due))
         self.compare(key)
         self.compare_work()
@@ -396,7 +396,7 @@ class Comparison(RuleBasedStateMachine):
         assert self.wait(self.store.exchanges(key, before, limit)) == placed
 
     @rule(n=st.integers(0, 1), due=DUES)
-    def ask_for_work(self, n: int, due: Due) -> None:
+    def ask_for_work(self, n: int, due: WorkRequest) -> None:
         self.wait(self.oracle.enqueue(self.keys[n], due))
         self.wait(self.store.enqueue(self.keys[n], due))
         self.compare_work()

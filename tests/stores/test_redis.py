@@ -14,11 +14,11 @@ from proxy.memory.archive import Details
 from proxy.memory.model import (
     IDEMPOTENCY_SECONDS,
     Amendment,
-    Due,
     LoadOptions,
     MessageEdit,
     SessionKey,
     WindowMove,
+    WorkRequest,
 )
 from proxy.memory.store import Store, StoreError, StoreFull, StoreTimeout
 from proxy.stores.open import Backend, open_store
@@ -126,7 +126,7 @@ async def test_all_keys_of_a_session_share_a_slot_and_live_and_die_together(
         ttl=100,
         window=move,
         idempotency_key="k",
-        due=(Due(kind="summary", profile="default", at=1.0),),
+        work_requests=(WorkRequest(kind="summary", profile="default", due_at=1.0),),
     )
     await store.commit(key, first)
     await store.put_summary(key, summary(3), 0, None)
@@ -184,19 +184,21 @@ async def test_what_remains_of_a_summary_is_not_the_next_session_s(
 async def test_work_is_asked_for_in_the_round_trip_of_the_commit(
     store: Store, key: SessionKey, server: Server
 ) -> None:
-    dues = tuple(Due(kind=kind, profile="p", at=1.0) for kind in ("summary", "learning"))
-    await store.commit(key, chat("x1", user="kai", due=dues))
+    dues = tuple(
+        WorkRequest(kind=kind, profile="p", due_at=1.0) for kind in ("summary", "learning")
+    )
+    await store.commit(key, chat("x1", user="kai", work_requests=dues))
     before = calls_of(server)
-    await store.commit(key, chat("x2", user="kai", due=dues))
+    await store.commit(key, chat("x2", user="kai", work_requests=dues))
     assert calls_of(server)["evalsha"] == before["evalsha"] + 1
-    assert [work.asked for work in await store.waiting(1.0, 10)] == [2, 2]
+    assert [work.requests for work in await store.waiting(1.0, 10)] == [2, 2]
 
 
 async def test_asking_for_work_costs_one_command_while_nothing_is_due(
     store: Store, key: SessionKey, server: Server
 ) -> None:
     for n in range(100):
-        due = Due(kind="summary", profile="p", at=1000.0 + n)
+        due = WorkRequest(kind="summary", profile="p", due_at=1000.0 + n)
         await store.enqueue(SessionKey(key.tenant, f"s{n}"), due)
     before = calls_of(server)
     assert list(await store.waiting(999.0, 10)) == []

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from proxy.memory.model import IDEMPOTENCY_SECONDS, Due, LoadOptions, SessionKey
+from proxy.memory.model import IDEMPOTENCY_SECONDS, LoadOptions, SessionKey, WorkRequest
 from proxy.memory.store import StoreError, StoreFull, StoreInUse, StoreTimeout
 from proxy.stores.sqlite import file as sqlite_file
 from proxy.stores.sqlite import schema, worker
@@ -154,8 +154,11 @@ async def test_a_session_from_before_summaries_can_be_summarised(
     assert [entry.card.id for entry in seen.log] == ["x1.0", "x1.1"]
     assert (seen.summary, seen.changes, seen.stalled) == (None, 0, False)
     assert await store.put_summary(KEY, summary(3), 0, 0)
-    due = Due(kind="summary", profile="default", at=1.0)
-    assert await store.commit(KEY, chat("x2", superseded=("x1.1",), due=(due,))) == "recorded"
+    due = WorkRequest(kind="summary", profile="default", due_at=1.0)
+    assert (
+        await store.commit(KEY, chat("x2", superseded=("x1.1",), work_requests=(due,)))
+        == "recorded"
+    )
     seen = await store.load(KEY, ALL)
     assert (seen.summary, seen.changes) == (None, 1)
     assert [work.session for work in await store.waiting(1.0, 10)] == [KEY.session]

@@ -149,7 +149,7 @@ class Session(RuleBasedStateMachine):
         log = self.log()
         if log:
             start = log[int(share * (len(log) - 1))].card.id
-            move = WindowMove(profile=PROFILE, start=start, anew=anew)
+            move = WindowMove(profile=PROFILE, start=start, may_move_back=anew)
             self.put(draft(self.next(), 0, tokens=TOKENS), window=move)
 
     @rule()

@@ -94,7 +94,7 @@ def _newest_hidden_seq(
 
 def _recalled_in_loop(prepared: PreparedRequest) -> tuple[Recalled, ...] | None:
     """What the earlier rounds of this tool loop recalled, which is reused; None outside a loop."""
-    last, running = prepared.snapshot.last, prepared.planned.plan.running
+    last, running = prepared.snapshot.last, prepared.planned.plan.running_turn
     if last is None or running is None:
         return None
     turns = {e.position.turn for e in prepared.snapshot.log if e.card.exchange == last.id}

@@ -29,12 +29,12 @@ from proxy.memory.erasure import steady_now
 from proxy.memory.model import (
     Amendment,
     Commit,
-    Due,
     Exchange,
     Injection,
     Kind,
     SessionKey,
     Snapshot,
+    WorkRequest,
 )
 from proxy.memory.prompt.window import Window
 from proxy.memory.reconciliation.match import Intent
@@ -57,28 +57,38 @@ from proxy.telemetry import Telemetry
 logger = logging.getLogger(__name__)
 
 
-def due_of(context: RequestContext, now: float) -> tuple[Due, ...]:
+def due_of(context: RequestContext, now: float) -> tuple[WorkRequest, ...]:
     """The background work that may be due after an exchange; ``now`` in Unix seconds.
 
     ``build_commit`` drops the summary unless the exchange fills the window.  A user's session is
     learned from after some turns, or after a pause.
     """
     identity, pace = context.identity, context.profile_rules.pace
-    profile, due = identity.profile, list[Due]()
+    profile, due = identity.profile, list[WorkRequest]()
     if context.profile.summary.enabled:
-        due.append(Due(kind="summary", profile=profile, at=now))
+        due.append(WorkRequest(kind="summary", profile=profile, due_at=now))
     if pace is not None and identity.user is not None:
         later = now + pace.seconds
-        due.append(Due(kind="learning", profile=profile, at=now, after=pace.turns, later=later))
+        due.append(
+            WorkRequest(
+                kind="learning",
+                profile=profile,
+                due_at=now,
+                min_requests=pace.turns,
+                due_if_fewer=later,
+            )
+        )
     return tuple(due)
 
 
-def due_after_import(profile: ProfileSettings, user: str | None, now: float) -> tuple[Due, ...]:
+def due_after_import(
+    profile: ProfileSettings, user: str | None, now: float
+) -> tuple[WorkRequest, ...]:
     """The background work that is due after an import into a session of ``user``."""
     kinds: list[Kind] = ["summary"] if profile.summary.enabled else []
     if user is not None and profile.paces:
         kinds.append("learning")
-    return tuple(Due(kind=kind, profile="", at=now) for kind in kinds)
+    return tuple(WorkRequest(kind=kind, profile="", due_at=now) for kind in kinds)
 
 
 class RecordHeader(msgspec.Struct, frozen=True, gc=False):
@@ -98,7 +108,7 @@ class RecordHeader(msgspec.Struct, frozen=True, gc=False):
     idempotency_key: str | None
     ttl: int
     injection: Injection
-    due: tuple[Due, ...]
+    due: tuple[WorkRequest, ...]
     forces_calls: bool
 
 
@@ -230,7 +240,7 @@ class ExchangeRecorder:
             idempotency_key=fetch_key(pending_id) if pending_id else header.idempotency_key,
             ttl=header.ttl,
             choices=ROOM_FOR_ANSWER if pending_id else header.choices,
-            due=header.due,
+            work_requests=header.due,
         )
 
     def _exchange(self, reply: Reply | None, incomplete: bool) -> Exchange:

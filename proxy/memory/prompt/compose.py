@@ -72,12 +72,12 @@ class Prompt(msgspec.Struct, frozen=True, gc=False):
     """What is sent: ``pieces`` are stored entries and indexes into the request's messages;
     ``stored`` are the entries among them.
 
-    ``start`` is where the profile's window starts from now on; it ``moved``, or was computed
-    ``anew`` because messages in it were superseded or earlier ones came back.  ``injected`` counts
-    the stored messages, and the tokens of these, the summary and the remembered system message;
-    ``system_tokens`` and ``summary_tokens`` are the latter two.  ``evicted`` counts what is left
-    out for the ``reason``.  ``remaining`` is the size that may be added before the next summary is
-    due.  ``resent``: see Plan.
+    ``start`` is where the profile's window starts from now on; it has moved (``start_moved``), or
+    was computed anew (``start_recomputed``) because messages in it were superseded or earlier ones
+    came back.  ``injected`` counts the stored messages, and the tokens of these, the summary and
+    the remembered system message; ``system_tokens`` and ``summary_tokens`` are the latter two.
+    ``evicted`` counts what is left out for the ``evicted_reason``.  ``remaining`` is the size that
+    may be added before the next summary is due.  ``resent``: see Plan.
     """
 
     pieces: tuple[Entry | int, ...]
@@ -85,11 +85,11 @@ class Prompt(msgspec.Struct, frozen=True, gc=False):
     system: bytes | None
     summary: Summary | None
     start: Position
-    moved: bool
-    anew: bool
+    start_moved: bool
+    start_recomputed: bool
     injected: Size
     evicted: Size
-    reason: Reason | None
+    evicted_reason: Reason | None
     system_tokens: int
     summary_tokens: int
     remaining: Size = UNBOUNDED
@@ -103,10 +103,10 @@ class Prompt(msgspec.Struct, frozen=True, gc=False):
         return _cards_as_sent(self.stored, self.sent_as_text)
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         return self.system is None and self.summary is None and self.injected.messages == 0
 
-    def missing(self, bodies: Mapping[str, bytes]) -> list[str]:
+    def missing_bodies(self, bodies: Mapping[str, bytes]) -> list[str]:
         """Ids of the stored messages whose JSON is still to be fetched."""
         return [entry.card.id for entry in self.stored if entry.card.id not in bodies]
 
@@ -146,19 +146,19 @@ def _cards_as_sent(
 
 class _View(msgspec.Struct, frozen=True, gc=False):
     """Which stored entries are shown: those from ``start`` on that ``summary`` does not cover, and
-    all of the turn that is ``running``.  ``all``: none is hidden."""
+    all of the ``running_turn``.  ``hides_none``: that is all of them."""
 
     start: Position
-    running: int | None
+    running_turn: int | None
     summary: Summary | None
-    all: bool
+    hides_none: bool
 
     def sends(self, entry: Entry) -> bool:
-        return not entry.card.blank and (self.all or self.shows(entry))
+        return not entry.card.blank and (self.hides_none or self.shows(entry))
 
     def shows(self, entry: Entry) -> bool:
         position = entry.position
-        if position.turn == self.running:
+        if position.turn == self.running_turn:
             return True
         return position >= self.start and not (self.summary and self.summary.covers(position))
 
@@ -185,11 +185,11 @@ def compose(snapshot: Snapshot, plan: Plan, m: Sequence[ChatMessage], rules: Pro
         system=system,
         summary=summary,
         start=start,
-        moved=start != (snapshot.start or LOG_START),
-        anew=anew,
+        start_moved=start != (snapshot.start or LOG_START),
+        start_recomputed=anew,
         injected=Size(injected.messages, injected.tokens + other_tokens),
         evicted=evicted,
-        reason=_reason(visible, rules, capped=capped) if evicted.messages else None,
+        evicted_reason=_reason(visible, rules, capped=capped) if evicted.messages else None,
         system_tokens=system_tokens,
         summary_tokens=summary_tokens,
         remaining=_remaining(counted, start, visible.summary, window)
@@ -237,7 +237,7 @@ def _remaining(plan: Plan, start: Position, cover: Summary | None, window: Windo
     """The room until the window overflows; none if evicted turns already wait for a summary."""
     if any(e.position < start and not (cover and cover.covers(e.position)) for e in plan.log):
         return NO_SIZE
-    return window.left(size_of(visible_entries(plan.log, start)))
+    return window.remaining(size_of(visible_entries(plan.log, start)))
 
 
 def _summary(
@@ -270,16 +270,18 @@ def _view_starts(
         log = tuple(e for e in log if not (cover and cover.covers(e.position)))
         room = max(0, rules.summaries.max_tokens - other_tokens)
         if not snapshot.stalled or rules.window.shows_nothing:
-            shown = min(start, advance_start(log, LOG_START, Window(max_tokens=room), plan.running))
+            shown = min(
+                start, advance_start(log, LOG_START, Window(max_tokens=room), plan.running_turn)
+            )
         if rules.window.max_tokens is not None:  # a summary of people's own may be of any size
             all_left = Window(max_tokens=room, by_turn=rules.window.by_turn)
-            shown = advance_start(log, shown, all_left, plan.running)
+            shown = advance_start(log, shown, all_left, plan.running_turn)
     if rules.max_injected_tokens is None:
         return shown, shown
     bound = Window(
         max_tokens=max(0, rules.max_injected_tokens - other_tokens), by_turn=rules.window.by_turn
     )
-    return shown, advance_start(log, shown, bound, plan.running)
+    return shown, advance_start(log, shown, bound, plan.running_turn)
 
 
 def _view_of(
@@ -291,10 +293,10 @@ def _view_of(
     if rules.window.by_turn:
         until = cover.until if cover else LOG_START
         uncapped, shown = (
-            turn_start(plan.log, at, plan.running, until) for at in (uncapped, shown)
+            turn_start(plan.log, at, plan.running_turn, until) for at in (uncapped, shown)
         )
     everything = cover is None and (not plan.log or plan.log[0].position >= shown)
-    return _View(shown, plan.running, cover, everything), shown != uncapped
+    return _View(shown, plan.running_turn, cover, everything), shown != uncapped
 
 
 def _reason(visible: _View, rules: PromptRules, *, capped: bool) -> Reason:
@@ -346,7 +348,7 @@ def _start(
     shows_all = not plan.log or plan.log[0].position >= start
     if plain is not None and shows_all and window.fits(plain):
         return start, anew  # as ``advance`` would find, without another look at each of them
-    return advance_start(plan.log, start, window, plan.running), anew
+    return advance_start(plan.log, start, window, plan.running_turn), anew
 
 
 def _pieces(
@@ -357,7 +359,12 @@ def _pieces(
     Nearly always that is the log followed by the request, which is fast.  ``plain``: see
     ``_size_if_plain``.
     """
-    if plain and inject and visible.all and _trailing_request(plan.order, plan.log) is not None:
+    if (
+        plain
+        and inject
+        and visible.hides_none
+        and _trailing_request(plan.order, plan.log) is not None
+    ):
         return plan.order, plan.log, frozenset()
     pieces = [x for x in plan.order if isinstance(x, int) or (inject and visible.sends(x))]
     if plain and not any(said.calls for said in m):
@@ -417,7 +424,7 @@ def _evicted(snapshot: Snapshot, plan: Plan, visible: _View, shown: Size | None)
         back = _size_of_cards([e.card for e in plan.log if e.card.id in plan.activated])
     if shown is None:
         log: Sequence[Entry] = plan.log
-        if not visible.all:
+        if not visible.hides_none:
             resent = {entry.card.id for entry in plan.resent}
             log = [e for e in log if visible.shows(e) or e.card.id in resent]
         shown = _size_of_cards(_cards_as_sent(log))

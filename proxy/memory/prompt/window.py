@@ -66,7 +66,7 @@ class Window(msgspec.Struct, frozen=True, gc=False):
             return self
         return replace(self, max_tokens=max(0, self.max_tokens - tokens))
 
-    def left(self, used: Size) -> Size:
+    def remaining(self, used: Size) -> Size:
         """The room until it overflows, given what is ``used``."""
         messages, tokens = self.max_messages, self.max_tokens
         return Size(
@@ -74,7 +74,7 @@ class Window(msgspec.Struct, frozen=True, gc=False):
             UNBOUNDED.tokens if tokens is None else tokens - used.tokens,
         )
 
-    def bounds(self, share: float = 1.0) -> Size:
+    def limit(self, share: float = 1.0) -> Size:
         """The largest size that is at most ``share`` of the limits."""
         messages, tokens = self.max_messages, self.max_tokens
         return Size(
@@ -83,7 +83,7 @@ class Window(msgspec.Struct, frozen=True, gc=False):
         )
 
     def fits(self, what: Size, share: float = 1.0) -> bool:
-        most = self.bounds(share)
+        most = self.limit(share)
         return what.messages <= most.messages and what.tokens <= most.tokens
 
 
@@ -122,7 +122,7 @@ def _start_of_newest(
     """Where the newest entries begin that fit together with ``always``, None if none does; whole
     turns of them where turns are evicted as a whole."""
     messages, tokens = always
-    most = window.bounds(share)
+    most = window.limit(share)
     start: Position | None = None
     for at in range(len(entries) - 1, -1, -1):
         card, position = entries[at].card, entries[at].position

@@ -87,15 +87,15 @@ MAX_COMPARED_BODIES = 500
 class Alignment(msgspec.Struct, frozen=True, gc=False):
     """Matches in terms of M and ``log``; ``evidence``: their last run holds a real answer.
 
-    ``arrived``: the log is in the order in which its messages came, not in that of turns.
-    ``placed``: all of it is in its order; else the request has results in another.
+    ``in_arrival_order``: the log is in the order in which its messages came, not in that of turns.
+    ``keeps_order``: all of the log is in its own order; else results are in the request's order.
     """
 
     log: Sequence[Entry]
     matches: tuple[Match, ...] = ()
     evidence: bool = False
-    arrived: bool = False
-    placed: bool = True
+    in_arrival_order: bool = False
+    keeps_order: bool = True
 
     def is_better_than(self, other: Alignment) -> bool:
         """Whether it has all matches of the other and more, or the same and ends later in the
@@ -131,12 +131,16 @@ def match_messages(
     if skips_stored_results({match.i for match in found.matches}, log, m):
         reordered = aligned(reorder_results(log, m))
         if len(reordered.matches) > len(found.matches):
-            found = replace(reordered, placed=False)
+            found = replace(reordered, keeps_order=False)
     came = sorted(log, key=attrgetter("position.seq"))
     if came == list(log):
         return found
     other = aligned(reorder_results(came, m))
-    return replace(other, arrived=True, placed=False) if other.is_better_than(found) else found
+    return (
+        replace(other, in_arrival_order=True, keeps_order=False)
+        if other.is_better_than(found)
+        else found
+    )
 
 
 def align_without_answers(log: Sequence[Entry], m: Sequence[ChatMessage]) -> Alignment:

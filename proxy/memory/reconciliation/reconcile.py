@@ -105,7 +105,7 @@ def _plan_of_new_turn(log: Sequence[Entry], m: Sequence[ChatMessage]) -> Plan | 
     return Plan(
         order=(*log, *range(len(m))),
         log=tuple(log),
-        fresh=tuple([NewMessage(i, opens=m[i].role == "user") for i in said]),
+        new_messages=tuple([NewMessage(i, begins_turn=m[i].role == "user") for i in said]),
         follows=log[-1].card.id if log else "",
     )
 

@@ -18,7 +18,6 @@ from proxy.memory.model import (
     Card,
     Commit,
     Draft,
-    Due,
     Entry,
     Exchange,
     LoadOptions,
@@ -27,6 +26,7 @@ from proxy.memory.model import (
     Snapshot,
     State,
     WindowMove,
+    WorkRequest,
     message_id,
 )
 from proxy.memory.planner import Planner
@@ -57,7 +57,7 @@ class SpooledMessage(msgspec.Struct, frozen=True, kw_only=True):
     blank: bool
     record: bytes
     shape: str = ""
-    apart: tuple[tuple[SpooledMessage, ...], ...] = ()
+    parts: tuple[tuple[SpooledMessage, ...], ...] = msgspec.field(name="apart", default=())
 
     @classmethod
     def of(cls, said: ChatMessage) -> SpooledMessage:
@@ -71,7 +71,7 @@ class SpooledMessage(msgspec.Struct, frozen=True, kw_only=True):
             blank=said.blank,
             record=said.record,
             shape=said.shape,
-            apart=tuple(tuple(map(cls.of, runs)) for runs in parts) if len(parts) > 1 else (),
+            parts=tuple(tuple(map(cls.of, runs)) for runs in parts) if len(parts) > 1 else (),
         )
 
     @property
@@ -86,12 +86,12 @@ class SpooledMessage(msgspec.Struct, frozen=True, kw_only=True):
             answers=self.answers,
             text=self.text,
             blank=self.blank,
-            splitter=self._parts if self.apart else None,
+            splitter=self._parts if self.parts else None,
             max_inline_media_bytes=len(self.record),
         )
 
     def _parts(self, _: ChatMessage) -> list[list[ChatMessage]]:
-        return [[run.message for run in runs] for runs in self.apart]
+        return [[run.message for run in runs] for runs in self.parts]
 
 
 def spooled_messages(said: Iterable[ChatMessage]) -> Iterator[SpooledMessage]:
@@ -101,14 +101,14 @@ def spooled_messages(said: Iterable[ChatMessage]) -> Iterator[SpooledMessage]:
         if message.splitter is not None and len(message.record) > room:
             message = replace(message, splitter=None)
         utterance = SpooledMessage.of(message)
-        room -= len(utterance.record) if utterance.apart else 0
+        room -= len(utterance.record) if utterance.parts else 0
         yield utterance
 
 
 class Deferred(msgspec.Struct, frozen=True, kw_only=True):
     """What is needed to plan and record an exchange later."""
 
-    said: tuple[SpooledMessage, ...]
+    messages: tuple[SpooledMessage, ...] = msgspec.field(name="said")
     answers: tuple[Choice, ...]
     meta: ExchangeMeta = msgspec.field(name="occasion")
     intent: Intent
@@ -124,7 +124,7 @@ class Deferred(msgspec.Struct, frozen=True, kw_only=True):
         window: Window,
     ) -> Deferred:
         return cls(
-            said=tuple(spooled_messages(said)),
+            messages=tuple(spooled_messages(said)),
             answers=tuple(compact_choice(x) for x in answers),
             meta=meta,
             intent=intent,
@@ -151,13 +151,15 @@ async def plan_deferred(
     It supersedes only what was committed before the exchange began, as its client had not seen the
     rest, or an attempt that was broken off.  If it names no user, the session's owner is its user.
     """
-    has_summaries = any(due.kind == "summary" for due in deferred.meta.due)
+    has_summaries = any(due.kind == "summary" for due in deferred.meta.work_requests)
     rules = PromptRules(
         window=deferred.window, inject=False, summaries=SummaryRules(0) if has_summaries else None
     )
     log, began = snapshot.log, deferred.meta.exchange.started_at
     intent = _behind_unseen_turns(deferred.intent, log, began)
-    said = await planner.run(len(deferred.said), lambda: [each.message for each in deferred.said])
+    said = await planner.run(
+        len(deferred.messages), lambda: [each.message for each in deferred.messages]
+    )
     planned = await planner.plan(key, snapshot, said, intent, rules)
 
     def built() -> Commit:
@@ -197,13 +199,13 @@ class ExchangeMeta(msgspec.Struct, frozen=True, gc=False):
     ttl: int = 0
     choices: int = 1
     """Choices that the request asked for (``n``)."""
-    due: tuple[Due, ...] = ()
+    work_requests: tuple[WorkRequest, ...] = msgspec.field(name="due", default=())
 
 
 class PendingMessage(NamedTuple):
     """A new message of the request; ``tokens`` is None if not counted yet."""
 
-    fresh: NewMessage
+    new: NewMessage
     message: ChatMessage
     tokens: int | None = None
 
@@ -216,12 +218,12 @@ class PendingRecord(msgspec.Struct, frozen=True, gc=False):
     Exchange.  ``supersedes_siblings`` and ``planned_for``: see Commit.
     """
 
-    said: tuple[PendingMessage, ...]
+    pending_messages: tuple[PendingMessage, ...]
     superseded: tuple[str, ...]
     activated: tuple[str, ...]
     reply_joins: str | None
     window_start: str | None
-    window_anew: bool
+    window_may_move_back: bool
     remaining: Size
     follows: str
     supersedes_siblings: bool = False
@@ -230,16 +232,16 @@ class PendingRecord(msgspec.Struct, frozen=True, gc=False):
     @property
     def messages(self) -> Sequence[ChatMessage]:
         """The new messages."""
-        return [each.message for each in self.said]
+        return [each.message for each in self.pending_messages]
 
     def recorded(self) -> PendingRecord:
         """The same with only those parts of messages that go into history."""
-        said = (each._replace(message=each.message.recorded()) for each in self.said)
-        return replace(self, said=tuple(said))
+        said = (each._replace(message=each.message.recorded()) for each in self.pending_messages)
+        return replace(self, pending_messages=tuple(said))
 
     def counted(self, count: Count) -> PendingRecord:
-        said = (each._replace(tokens=count(each.message.record)) for each in self.said)
-        return replace(self, said=tuple(said))
+        said = (each._replace(tokens=count(each.message.record)) for each in self.pending_messages)
+        return replace(self, pending_messages=tuple(said))
 
 
 def pending_record(
@@ -253,12 +255,14 @@ def pending_record(
     """What will be recorded of a request; ``snapshot`` is the session before it."""
     gone = plan.superseded
     return PendingRecord(
-        said=tuple(PendingMessage(fresh, m[fresh.i]) for fresh in plan.fresh),
+        pending_messages=tuple(PendingMessage(fresh, m[fresh.i]) for fresh in plan.new_messages),
         superseded=tuple([e.card.id for e in snapshot.log if e.card.id in gone]) if gone else (),
         activated=plan.activated,
         reply_joins=plan.reply_joins,
-        window_start=_window_start(plan, prompt) if prompt.moved or prompt.anew else None,
-        window_anew=prompt.anew,
+        window_start=_window_start(plan, prompt)
+        if prompt.start_moved or prompt.start_recomputed
+        else None,
+        window_may_move_back=prompt.start_recomputed,
         remaining=prompt.remaining,
         follows=plan.follows,
         supersedes_siblings=supersedes_siblings,
@@ -299,26 +303,26 @@ def build_commit(
         window=_window(pending, exchange, drafts),
         idempotency_key=meta.idempotency_key,
         ttl=meta.ttl,
-        due=_due(meta, pending.remaining, drafts),
+        work_requests=_due(meta, pending.remaining, drafts),
         supersedes_siblings=pending.supersedes_siblings,
         planned_for=pending.planned_for,
     )
 
 
-def _due(meta: ExchangeMeta, left: Size, drafts: Sequence[Draft]) -> tuple[Due, ...]:
+def _due(meta: ExchangeMeta, left: Size, drafts: Sequence[Draft]) -> tuple[WorkRequest, ...]:
     """The work that is due; a summary only if the window will overflow at the next request."""
     tokens = [draft.card.tokens for draft in drafts if draft.state == "active"]
     if len(tokens) > left.messages or sum(tokens) > left.tokens:
-        return meta.due
-    return tuple(due for due in meta.due if due.kind != "summary")
+        return meta.work_requests
+    return tuple(due for due in meta.work_requests if due.kind != "summary")
 
 
 def _request_drafts(pending: PendingRecord, exchange: Exchange, count: Count) -> list[Draft]:
     drafts: list[Draft] = []
     turn = ""
-    for index, said in enumerate(pending.said):
+    for index, said in enumerate(pending.pending_messages):
         id = message_id(exchange.id, index)
-        turn = id if said.fresh.opens else said.fresh.joins or turn or id
+        turn = id if said.new.begins_turn else said.new.joins or turn or id
         drafts.append(_draft(said, id, turn, exchange, count))
     return drafts
 
@@ -372,7 +376,9 @@ def _window(
         start = drafts[0].card.id
     if not start:
         return None
-    return WindowMove(profile=exchange.profile, start=start, anew=pending.window_anew)
+    return WindowMove(
+        profile=exchange.profile, start=start, may_move_back=pending.window_may_move_back
+    )
 
 
 ROOM_FOR_ANSWER = 2

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from proxy.memory.archive import do_nothing
-from proxy.memory.model import Due, SessionKey
+from proxy.memory.model import SessionKey, WorkRequest
 
 
 class Listeners(msgspec.Struct, frozen=True, kw_only=True):
@@ -17,6 +17,6 @@ class Listeners(msgspec.Struct, frozen=True, kw_only=True):
 
     on_recorded: Callable[[SessionKey], None] = do_nothing
     on_edited: Callable[[SessionKey, Sequence[int]], None] = do_nothing
-    on_due: Callable[[Sequence[Due]], None] = do_nothing
+    on_due: Callable[[Sequence[WorkRequest]], None] = do_nothing
     on_quarantine: Callable[[], None] = do_nothing
     on_session_failure: Callable[[], None] = do_nothing

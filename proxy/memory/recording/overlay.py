@@ -152,7 +152,7 @@ def _start(
     if move is None or move.profile != options.profile or move.start not in known:
         return snapshot.start
     start = known[move.start].position
-    return start if move.anew else max(start, snapshot.start or LOG_START)
+    return start if move.may_move_back else max(start, snapshot.start or LOG_START)
 
 
 def _tokens(log: tuple[Entry, ...]) -> int:

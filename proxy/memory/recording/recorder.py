@@ -333,7 +333,7 @@ class Recorder:
         outcome = await self._write_now(key, work, large=large)
         if outcome == "recorded":
             self._listeners.on_recorded(key)
-            self._listeners.on_due(commit.due)
+            self._listeners.on_due(commit.work_requests)
         if outcome is None:
             return await self._backlog.put(key, commit.exchange.id, "commit", commit)
         return outcome

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
@@ -50,6 +50,9 @@ SESSIONS_AT_ONCE = 1000
 _QUARANTINED = ("foreign", "unreadable")
 """Outcomes of entries that can never be replayed and stay in quarantine."""
 
+_LISTS: Mapping[type[msgspec.Struct], str] = {Commit: "drafts", Deferred: "messages"}
+"""The long field of each kind of payload."""
+
 OnTaken = Callable[[SessionKey], None]
 """Called with the session of each entry as soon as the store has taken it."""
 
@@ -57,7 +60,7 @@ OnTaken = Callable[[SessionKey], None]
 def encode_payload(what: msgspec.Struct) -> bytes:
     """The payload of a spool entry.  Messages one by one, here and below: thousands at once would
     hold up all streams, whichever thread did it."""
-    name = "drafts" if isinstance(what, Commit) else "said" if isinstance(what, Deferred) else None
+    name = _LISTS.get(type(what))
     return msgspec.json.encode(what) if name is None else jsontext.encode_by_item(what, name)
 
 
@@ -69,7 +72,7 @@ def decode_payload(kind: Kind, payload: bytes) -> Commit | Amendment | ExtendedA
         return msgspec.json.decode(payload, type=Amendment)
     if kind == "more":
         return msgspec.json.decode(payload, type=ExtendedAnswer)
-    return jsontext.decode_by_item(payload, Deferred, "said", SpooledMessage)
+    return jsontext.decode_by_item(payload, Deferred, "messages", SpooledMessage)
 
 
 class ReplayContext(NamedTuple):

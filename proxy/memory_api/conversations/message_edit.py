@@ -13,7 +13,7 @@ from proxy.learning.feedback import drop_feedback
 from proxy.memory.archive import Revision, StoredMessage
 from proxy.memory.history.editing import edit_message, result_ids
 from proxy.memory.history.reading import NEWEST_TURN, all_lines
-from proxy.memory.model import Due, MessageEdit, SessionKey, Summary
+from proxy.memory.model import MessageEdit, SessionKey, Summary, WorkRequest
 from proxy.memory_api.api import Api
 from proxy.memory_api.call import RequestConditions
 from proxy.memory_api.conversations.checking import check_content, check_message
@@ -85,7 +85,7 @@ async def _request_summary(api: Api, key: SessionKey) -> None:
     name = snapshot.last.profile if snapshot.last else ""
     profile = api.settings.profile(name)
     if profile is not None and profile.summary.enabled:
-        await api.store.enqueue(key, Due(kind="summary", profile=name, at=time.time()))
+        await api.store.enqueue(key, WorkRequest(kind="summary", profile=name, due_at=time.time()))
 
 
 ATTEMPTS = 10

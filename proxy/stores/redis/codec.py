@@ -254,7 +254,7 @@ def commit_arguments(key: SessionKey, commit: Commit, known: CommitContext) -> l
         len(commit.drafts),
         len(superseded) // 2,
         len(activated) // 2,
-        len(commit.due),
+        len(commit.work_requests),
         known.marks,
         format_time(known.mark),
         known.person,
@@ -262,14 +262,14 @@ def commit_arguments(key: SessionKey, commit: Commit, known: CommitContext) -> l
         *(
             ("", "")
             if commit.planned_for is None
-            else (commit.planned_for.changes, commit.planned_for.last)
+            else (commit.planned_for.changes, commit.planned_for.last_exchange)
         ),
         int(commit.branches_off),
         codec.BROKEN_OFF,
     ]
     for draft in commit.drafts:
         arguments += _draft_arguments(draft)
-    return arguments + superseded + activated + due_arguments(key, commit.due)
+    return arguments + superseded + activated + due_arguments(key, commit.work_requests)
 
 
 def amend_arguments(amendment: Amendment) -> list[Argument]:
@@ -289,7 +289,7 @@ def _window_arguments(commit: Commit) -> tuple[Argument, ...]:
     start = parse_message_id(commit.window.start) if commit.window else None
     if commit.window is None or start is None:
         return ("", "", "", "")
-    return (start.exchange, start.number, commit.window.profile, int(commit.window.anew))
+    return (start.exchange, start.number, commit.window.profile, int(commit.window.may_move_back))
 
 
 def _draft_arguments(draft: Draft) -> tuple[Argument, ...]:

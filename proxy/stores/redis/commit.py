@@ -91,20 +91,22 @@ class RedisCommits(RedisLists, RedisQueue):
         if not await self._add_to_lists(key, owner.decode(), activity, since, new=new):
             await self._undo_commit(key, commit, owner.decode())
             return "erased"
-        if commit.due:
-            await self._enqueue(key, commit.due)
+        if commit.work_requests:
+            await self._enqueue(key, commit.work_requests)
         return outcome
 
     async def _write_exchange(self, key: SessionKey, commit: Commit, person: str) -> Sequence[Any]:
         """The reply of commit.lua.  ``person`` is the user or the session's owner ("": none)."""
         keys = [*session_keys(key), mark_key(session_subject(key))]
         if not self._one_slot:
-            return await self._write_in_cluster(keys, key, replace(commit, due=()), person)
+            return await self._write_in_cluster(
+                keys, key, replace(commit, work_requests=()), person
+            )
         known = CommitContext(marks=2 if person else 1, person=person)
         keys += [mark_key(Subject(key.tenant, person))] if person else []
         keys += list_keys(key.tenant)
         keys += list_keys(key.tenant, person) if person else []
-        keys += QUEUE_KEYS if commit.due else []
+        keys += QUEUE_KEYS if commit.work_requests else []
         return await self._run_commit(keys, key, commit, known)
 
     async def _run_commit(

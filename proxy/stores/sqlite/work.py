@@ -14,11 +14,11 @@ from typing import Any
 
 from msgspec.structs import astuple, replace
 
-from proxy.memory.model import Due, Kind, SessionKey, Work
+from proxy.memory.model import Kind, SessionKey, Work, WorkRequest
 from proxy.memory.usage import KEPT_DAYS, UsageKey, UsageTotals
 from proxy.stores.common import rules
 
-_FIELDS = ", ".join(Work.__struct_fields__)
+_FIELDS = ", ".join(Work.__struct_encode_fields__)
 
 _FIND = f"SELECT {_FIELDS} FROM work WHERE tenant = ? AND session = ? AND kind = ?"
 
@@ -35,7 +35,7 @@ WHERE tenant = ? AND session IN (SELECT value FROM json_each(?)) AND kind = ?
 """
 
 
-def enqueue(connection: Connection, key: SessionKey, due: Due) -> None:
+def enqueue(connection: Connection, key: SessionKey, due: WorkRequest) -> None:
     _save(connection, rules.enqueued(_find(connection, key, due.kind), key, due))
 
 

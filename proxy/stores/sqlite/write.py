@@ -117,7 +117,7 @@ def commit(connection: Connection, now: float, key: SessionKey, commit: Commit) 
         return "recorded"
     _append(connection, now, key, head, exchange, commit, new=new)
     _save_window_and_key(connection, head, commit)
-    for due in commit.due:
+    for due in commit.work_requests:
         sqlite_work.enqueue(connection, key, due)
     return "recorded"
 
@@ -157,7 +157,7 @@ def _read_state(connection: Connection, now: float, key: SessionKey, commit: Com
         "exchange": commit.exchange.id,
         "mark": mark,
         "user_mark": digest_of(Subject(key.tenant, commit.user)) if commit.user else mark,
-        "seen": commit.planned_for.last if commit.planned_for else None,
+        "seen": commit.planned_for.last_exchange if commit.planned_for else None,
         "broken_off": codec.BROKEN_OFF,
     }
     waste, until, known, broken_off, *row = connection.execute(_FOUND, named).fetchone()
@@ -207,7 +207,7 @@ def _is_outdated(found: CommitState, head: Head, commit: Commit) -> bool:
         return False
     if seen.changes != head.changes:
         return True
-    if seen.last == (head.last or ""):
+    if seen.last_exchange == (head.last or ""):
         return False
     return commit.branches_off or commit.exchange.incomplete or found.newest_broken_off
 
@@ -325,5 +325,5 @@ def _save_window_and_key(connection: Connection, head: Head, commit: Commit) -> 
 def _move_window(connection: Connection, head: Head, move: WindowMove) -> None:
     row = find_message(connection, head.id, parse_message_id(move.start))
     if row:
-        arguments = (head.id, move.profile, row[0], row[1], move.anew)
+        arguments = (head.id, move.profile, row[0], row[1], move.may_move_back)
         connection.execute(_MOVE_WINDOW, arguments)

@@ -203,7 +203,7 @@ class SessionState:
         if seen is None or self.last is None:
             return False
         broken_off = commit.exchange.incomplete or self.records[self.last].exchange.incomplete
-        unseen = seen.last != self.last
+        unseen = seen.last_exchange != self.last
         return seen.changes != self.changes or (unseen and (commit.branches_off or broken_off))
 
     def _detail(self, commit: Commit) -> None:
@@ -247,7 +247,7 @@ class SessionState:
             return
         old = self.windows.get(move.profile)
         new = line.position
-        self.windows[move.profile] = new if move.anew or old is None else max(old, new)
+        self.windows[move.profile] = new if move.may_move_back or old is None else max(old, new)
 
     def amend(self, amendment: Amendment) -> int | None:
         record = self.records.get(amendment.exchange)

@@ -130,7 +130,7 @@ class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
         if outcome == "recorded":
             self._sessions[key] = state
             self._slide(key, state)
-            for due in commit.due:
+            for due in commit.work_requests:
                 self._enqueue(key, due)
         return outcome
 

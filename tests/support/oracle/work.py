@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from proxy.memory.model import Due, Kind, SessionKey, Work
+from proxy.memory.model import Kind, SessionKey, Work, WorkRequest
 from proxy.stores.common import rules as pieces
 
 Piece = tuple[str, str, str]
@@ -20,10 +20,10 @@ class InMemoryQueue:
     def __init__(self) -> None:
         self._pieces: dict[Piece, Work] = {}
 
-    async def enqueue(self, key: SessionKey, due: Due) -> None:
+    async def enqueue(self, key: SessionKey, due: WorkRequest) -> None:
         self._enqueue(key, due)
 
-    def _enqueue(self, key: SessionKey, due: Due) -> None:
+    def _enqueue(self, key: SessionKey, due: WorkRequest) -> None:
         place = (*key, due.kind)
         self._pieces[place] = pieces.enqueued(self._pieces.get(place), key, due)
 

@@ -25,7 +25,6 @@ from proxy.memory.items import Change, Item, ItemOwner, Place, item_pages
 from proxy.memory.model import (
     Amendment,
     Card,
-    Due,
     Injection,
     LoadOptions,
     Position,
@@ -33,6 +32,7 @@ from proxy.memory.model import (
     State,
     Summary,
     WindowMove,
+    WorkRequest,
 )
 from proxy.memory.store import Store
 from proxy.memory.usage import UsageKey, UsageTotals
@@ -79,10 +79,16 @@ async def write(store: Backend) -> None:
 
 async def _talk(store: Backend) -> None:
     memory = Injection(status="injected", messages=3, tokens=7, recalled=msgspec.Raw(b'[{"a":1}]'))
-    due = (Due(kind="summary", profile="default", at=1000.0),)
+    due = (WorkRequest(kind="summary", profile="default", due_at=1000.0),)
     system = b'[{"role":"system","content":"be brief"}]'
     first = chat(
-        "x1", user="kai", system=system, system_tokens=3, reserved=1, idempotency_key="k1", due=due
+        "x1",
+        user="kai",
+        system=system,
+        system_tokens=3,
+        reserved=1,
+        idempotency_key="k1",
+        work_requests=due,
     )
     first = msgspec.structs.replace(
         first, exchange=msgspec.structs.replace(first.exchange, memory=memory, follows="")
@@ -121,8 +127,13 @@ async def _edit(store: Backend) -> None:
     assert await store.revise(EDITED, revision)
     await store.mark_stalled(EDITED)
     await store.commit(BRIEF, chat("b1", at=1500.0, ttl=30_000))
-    await store.enqueue(EDITED, Due(kind="learning", profile="p", at=2000.0, after=5, later=9000.0))
-    await store.enqueue(BRIEF, Due(kind="summary", profile="q", at=3000.0))
+    await store.enqueue(
+        EDITED,
+        WorkRequest(
+            kind="learning", profile="p", due_at=2000.0, min_requests=5, due_if_fewer=9000.0
+        ),
+    )
+    await store.enqueue(BRIEF, WorkRequest(kind="summary", profile="q", due_at=3000.0))
     (work,) = (each for each in await store.waiting(3000.0, 9) if each.session == BRIEF.session)
     held = await store.claim(work, 3000.0, 3600.0)
     assert held is not None
@@ -235,11 +246,12 @@ async def _session(store: Backend, key: SessionKey) -> dict[str, Any]:
 
 
 async def _load(store: Backend, key: SessionKey, options: LoadOptions) -> dict[str, Any]:
-    """What an earlier release saw too: when a session began it did not tell here."""
+    """What an earlier release loaded too, with its names; it did not load when a session began."""
     seen = await store.load(key, options)
     lookup: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(seen))
     session = await store.session(key)
-    assert lookup.pop("began") == (session.created_at if session else 0.0)
+    lookup["lost"] = lookup.pop("missing_messages")
+    assert lookup.pop("created_at") == (session.created_at if session else 0.0)
     return lookup
 
 

@@ -211,7 +211,7 @@ class Chronicle:
             incomplete=not answer.complete,
         )
         pending = pending_record(planned.plan, planned.prompt, m, planned.snapshot)
-        meta = ExchangeMeta(exchange, due=due_of(context, now))
+        meta = ExchangeMeta(exchange, work_requests=due_of(context, now))
         commit = build_commit(pending, [answer], meta, lambda raw: EACH)
         assert await self.recorder.record(self.key, commit) in ("recorded", "spooled")
         return View(before, planned, m)

@@ -118,7 +118,7 @@ def names(plan_part: Sequence[Entry | int], m: Sequence[ChatMessage]) -> str:
 
 
 def recorded(plan: Plan, m: Sequence[ChatMessage]) -> str:
-    return " ".join(m[fresh.i].digest for fresh in plan.fresh)
+    return " ".join(m[fresh.i].digest for fresh in plan.new_messages)
 
 
 def rerendered(message: ChatMessage, card: Card) -> AnswerLikeness:

@@ -50,12 +50,12 @@ class Writing(msgspec.Struct, frozen=True):
         that it was sent to."""
         known = self.credentials.get(upstream)
         if known is not None:
-            known.note(tenant, headers)
+            known.remember(tenant, headers)
 
     def due(self, due: Sequence[WorkRequest]) -> None:
         """Work has been put into the queue."""
         if due:
-            self.runner.awake(min(one.due_at for one in due))
+            self.runner.wake_at(min(one.due_at for one in due))
 
 
 def writers(settings: Settings) -> Iterator[WriterSettings]:
@@ -85,7 +85,7 @@ async def writing_of(
     credentials = Credentials(ANONYMOUS, _key_for_all(settings))
     named = NamedUpstreams(several, ANONYMOUS) if several else None
     budget = Budget(resources.store, settings.background.tokens_per_day, time.time)
-    resources.opened.push_async_callback(budget.settle)
+    resources.opened.push_async_callback(budget.flush)
     completer = UpstreamCompleter(
         await _upstreams(resources),
         credentials,

@@ -156,11 +156,13 @@ class LearningJob(msgspec.Struct):
     _failures: BatchFailures = msgspec.field(default_factory=BatchFailures)
     _sweep: MarkSweep = msgspec.field(default_factory=MarkSweep)
 
-    def ready(self, work: Work) -> bool:
+    def is_ready(self, work: Work) -> bool:
         settings = self.profile_of(work.profile)
         parts: tuple[Extractor | Improver, ...] = (*self.extractors, *self.improvers)
         return settings is None or all(
-            part.model.ready(work.tenant, settings) for part in parts if part.model.wants(settings)
+            part.model.is_ready(work.tenant, settings)
+            for part in parts
+            if part.model.wants(settings)
         )
 
     async def run(self, work: Work) -> float | None:
@@ -377,4 +379,4 @@ def _with_models(contexts: Sequence[LearningContext]) -> list[LearningContext]:
 def _may_read(extractor: Extractor, context: LearningContext) -> bool:
     """Whether the kind is enabled for this session and there is a credential to call the model."""
     model, settings = extractor.model, context.settings
-    return model.wants(settings) and model.ready(context.tenant, settings)
+    return model.wants(settings) and model.is_ready(context.tenant, settings)

@@ -25,7 +25,7 @@ from proxy.memory.prompt.window import Window
 from proxy.memory.store import Memory, Summaries
 from proxy.settings import ProfileSettings
 from proxy.settings.learned import SummarySettings
-from proxy.summary.attempts import Drafts, FailedTurns, Unfinished
+from proxy.summary.attempts import FailedTurns, RebuildDrafts, UnstoredSummaries
 from proxy.summary.lines import Count, Decode, TranscriptLine, lines_of, with_day_lines
 from proxy.summary.uncovered_turns import (
     SummaryBatch,
@@ -92,17 +92,19 @@ class Summarizer:
         clock: Callable[[], float],
     ) -> None:
         self._store, self._profile_of, self._window_of = store, profile_of, window_of
-        self._unfinished = Unfinished(clock)
+        self._unfinished = UnstoredSummaries(clock)
         self._writer = Writer(completer, count, self._unfinished)
         self._decode, self._count, self._clock = decode, count, clock
-        self._given_up, self._drafts = FailedTurns(), Drafts(clock)
+        self._given_up, self._drafts = FailedTurns(), RebuildDrafts(clock)
 
     def __repr__(self) -> str:
         return f"<Summarizer {self._given_up!r}>"
 
-    def ready(self, work: Work) -> bool:
+    def is_ready(self, work: Work) -> bool:
         profile = self._profile(work)
-        return profile is None or self._writer.ready(SummaryRequest(work.tenant, profile.summary))
+        return profile is None or self._writer.is_ready(
+            SummaryRequest(work.tenant, profile.summary)
+        )
 
     async def run(self, work: Work) -> float | None:
         """See Job.
@@ -186,7 +188,7 @@ class Summarizer:
             summary = await self._next(step, batch, settings)
             if summary is None:
                 return None
-            self._drafts.keep(*whose, summary)
+            self._drafts.put(*whose, summary)
 
     async def _load_view(self, work: Work, window: Window) -> _SessionView:
         since, key = self._clock(), work.key
@@ -203,7 +205,7 @@ class Summarizer:
         "nothing": it failed now or the last time, and the session is stalled, as if it raises: its
         window moves on without a summary.  Raises CompletionError and StoreError.
         """
-        given_up = self._given_up.knows(view.key, view.version, view.waiting)
+        given_up = self._given_up.has_failed(view.key, view.version, view.waiting)
         if given_up and view.snapshot.stalled:
             return "nothing"
         batch = await self._batch(view, settings.max_input_tokens)
@@ -262,7 +264,7 @@ class Summarizer:
         """Stall the session after a failure; None if the model did not write a summary."""
         refused = isinstance(failure, Refused)
         if refused or failure is None:
-            self._given_up.note(view.key, view.version, view.waiting, refused=refused)
+            self._given_up.add(view.key, view.version, view.waiting, refused=refused)
         await self._store.mark_stalled(view.key, view.snapshot.created_at)
 
     async def _put(self, view: _SessionView, summary: Summary, *, anew: bool = False) -> bool:
@@ -301,8 +303,8 @@ class Rebuilder:
     def __repr__(self) -> str:
         return f"<Rebuilder of {self._summarizer!r}>"
 
-    def ready(self, work: Work) -> bool:
-        return self._summarizer.ready(work)
+    def is_ready(self, work: Work) -> bool:
+        return self._summarizer.is_ready(work)
 
     async def run(self, work: Work) -> float | None:
         try:

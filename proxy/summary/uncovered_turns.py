@@ -16,7 +16,7 @@ from proxy.memory.model import LOG_START, Entry, Position, Snapshot, Summary
 from proxy.memory.prompt.window import Window, advance_start
 from proxy.memory.reconciliation.match import open_calls
 from proxy.settings.learned import SummarySettings
-from proxy.summary.lines import Count, TranscriptLine, pieces_of
+from proxy.summary.lines import Count, TranscriptLine, split_line
 
 NO_SUMMARY_YET = Summary(text="", version=0)
 """Stands for the summary of a session that has none."""
@@ -212,7 +212,7 @@ def _parts(lines: Iterable[TranscriptLine], max_tokens: int, count: Count) -> It
     """The lines in parts of at most ``max_tokens``; longer lines are split."""
     part: list[str] = []
     tokens = 0
-    for piece in (piece for line in lines for piece in pieces_of(line, max_tokens - 1, count)):
+    for piece in (piece for line in lines for piece in split_line(line, max_tokens - 1, count)):
         room = _line_tokens(piece, count)
         if part and tokens + room > max_tokens:
             yield "\n".join(part)

@@ -184,7 +184,7 @@ async def office(
     )
     backoff = Backoff(PACE.retry_seconds, PACE.max_retry_seconds)
     runner = Runner(store, {"summary": summarizer}, 4, backoff, clock, lambda kind, what: None)
-    listeners = Listeners(on_due=lambda due: runner.awake(clock()) if due else None)
+    listeners = Listeners(on_due=lambda due: runner.wake_at(clock()) if due else None)
     recorder = recorder_over(
         store, spool, planner, lambda model: lambda body: EACH, listeners=listeners
     )

@@ -57,7 +57,7 @@ async def test_an_answer_that_is_cut_off_is_asked_for_once_more(
     harness: Harness, text: str
 ) -> None:
     """Even where it is one as far as it goes: what would have followed nobody knows."""
-    cut = Completed(text, "m", cut=True)
+    cut = Completed(text, "m", is_truncated=True)
     first = (await asking(harness, a="I live in Berlin."))["a"]
     harness.model.answers = [cut]
     assert await harness.job.run(first) is None

@@ -305,17 +305,17 @@ async def test_others_in_the_way_are_waited_for_within_bounds(
 async def test_a_credential_that_is_not_there_is_somebody_elses_work(
     harness: Harness, extractor: ScriptedExtractor
 ) -> None:
-    assert harness.job.ready(work())
+    assert harness.job.is_ready(work())
     harness.model.credential = False
-    assert not harness.job.ready(work())
-    assert harness.job.ready(work(profile="gone"))
+    assert not harness.job.is_ready(work())
+    assert harness.job.is_ready(work(profile="gone"))
 
 
 async def test_what_is_switched_off_needs_no_credential(harness: Harness) -> None:
     harness.settings = ProfileSettings()
     harness.model.credential = False
     await harness.say("I live in Berlin.")
-    assert harness.job.ready(work())
+    assert harness.job.is_ready(work())
     assert await harness.learn() is None
     assert harness.model.asked == []
 

@@ -50,7 +50,7 @@ class ScriptedJob:
     def tenants(self) -> list[str]:
         return [work.tenant for work, _ in self.ran]
 
-    def ready(self, work: Work) -> bool:
+    def is_ready(self, work: Work) -> bool:
         return self.known is None or work.tenant in self.known
 
     async def run(self, work: Work) -> float | None:

@@ -31,7 +31,7 @@ class Author:
         self.asked = asyncio.Event()
         self.answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
 
-    def ready(self, assignment: Assignment) -> bool:
+    def is_ready(self, assignment: Assignment) -> bool:
         return True
 
     async def complete(self, assignment: Assignment) -> Completed:

@@ -75,7 +75,7 @@ class Narrator:
         self.meanwhile: Callable[[], Awaitable[None]] | None = None
         self.known = True
 
-    def ready(self, assignment: Assignment) -> bool:
+    def is_ready(self, assignment: Assignment) -> bool:
         return self.known
 
     async def complete(self, assignment: Assignment) -> Completed:

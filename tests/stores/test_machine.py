@@ -54,7 +54,12 @@ STATES: tuple[State, ...] = ("active", "superseded")
 KINDS: st.SearchStrategy[Kind] = st.sampled_from(["summary", "learning"])
 MOMENTS = st.integers(0, 6).map(float)
 DUES = st.builds(
-    WorkRequest, kind=KINDS, profile=PROFILES, at=MOMENTS, after=st.integers(0, 3), later=MOMENTS
+    WorkRequest,
+    kind=KINDS,
+    profile=PROFILES,
+    due_at=MOMENTS,
+    min_requests=st.integers(0, 3),
+    due_if_fewer=MOMENTS,
 )
 SUMMARIES = st.builds(
     Summary,

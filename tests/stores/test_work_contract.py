@@ -99,11 +99,11 @@ async def test_work_is_due_later_until_it_was_asked_for_often(
         (work,) = await waiting(store, key.tenant, 1e6)
         return work.due
 
-    await store.enqueue(key, due(10.0, after=3, later=500.0))
+    await store.enqueue(key, due(10.0, min_requests=3, due_if_fewer=500.0))
     assert await when() == 500.0
-    await store.enqueue(key, due(11.0, after=3, later=501.0, profile="q"))
+    await store.enqueue(key, due(11.0, min_requests=3, due_if_fewer=501.0, profile="q"))
     assert await when() == 501.0
-    await store.enqueue(key, due(12.0, after=3, later=502.0, profile="p"))
+    await store.enqueue(key, due(12.0, min_requests=3, due_if_fewer=502.0, profile="p"))
     (work,) = await waiting(store, key.tenant, 12.0)
     assert (work.due, work.requests, work.profile) == (12.0, 3, "p")
 
@@ -258,7 +258,7 @@ async def test_what_was_put_off_without_failing_moves_when_it_is_asked_for(
 
 
 async def test_a_commit_asks_for_work(store: Store, key: SessionKey) -> None:
-    dues = (due(100.0), due(50.0, kind="learning", profile="p", after=2, later=200.0))
+    dues = (due(100.0), due(50.0, kind="learning", profile="p", min_requests=2, due_if_fewer=200.0))
     assert await store.commit(key, chat("x1", user="kai", work_requests=dues)) == "recorded"
     found = {(w.kind, w.due, w.requests) for w in await waiting(store, key.tenant, 1e6)}
     assert found == {("summary", 100.0, 1), ("learning", 200.0, 1)}

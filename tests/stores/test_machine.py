@@ -103,7 +103,7 @@ def drafts(draw: st.DrawFn, exchange: str, first: int, most: int) -> tuple[Draft
 @st.composite
 def commits(draw: st.DrawFn) -> Commit:
     id = draw(st.sampled_from(EXCHANGES))
-    move = st.builds(WindowMove, profile=PROFILES, start=MESSAGES, anew=st.booleans())
+    move = st.builds(WindowMove, profile=PROFILES, start=MESSAGES, may_move_back=st.booleans())
     return record(
         id,
         *draw(drafts(id, 0, 3)),

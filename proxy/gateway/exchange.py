@@ -31,6 +31,7 @@ from proxy.gateway.state.log import StateLog, StoredAnswer
 from proxy.memory.erasure import steady_now
 from proxy.memory.model import Snapshot
 from proxy.memory.prompt.compose import PromptRules
+from proxy.memory.prompt.trace import KnownRuns
 from proxy.memory.reconciliation.match import Intent
 from proxy.memory.recording.recorder import PreparedRequest, Recorder
 from proxy.rewrite.rewriter import Rewriting
@@ -86,6 +87,7 @@ class Services(msgspec.Struct, frozen=True):
     threads: RequestThreads = msgspec.field(default_factory=RequestThreads)
     models: ModelList = msgspec.field(default_factory=ModelList)
     new_id: Callable[[], str] = msgspec.field(default_factory=ExchangeIds)
+    known_runs: KnownRuns = msgspec.field(default_factory=KnownRuns)
 
 
 class ContinuedAnswer(NamedTuple):

@@ -27,6 +27,7 @@ from proxy.gateway.report import MemoryReport, Reason
 from proxy.gateway.state.emulation import log_ends_with
 from proxy.gateway.tools.use import ToolUse, tool_use
 from proxy.memory.model import Injection, Snapshot
+from proxy.memory.prompt.trace import KnownRuns
 from proxy.memory.store import StoreError, StoreTimeout
 
 logger = logging.getLogger(__name__)
@@ -155,11 +156,11 @@ class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
             return report
         return self.prompt.add_to_report(report)
 
-    def injection(self, report: MemoryReport) -> Injection:
+    def injection(self, report: MemoryReport, known_runs: KnownRuns) -> Injection:
         """The ``report`` in the form in which the exchange is recorded."""
         if isinstance(self.prompt, DegradedPrompt):
             return report.injection()
-        return report.injection(self.prompt.record_details())
+        return report.injection(self.prompt.record_details(known_runs))
 
     def unrecorded(self, reason: Reason) -> OutgoingRequest:
         """The same request, not to be recorded."""

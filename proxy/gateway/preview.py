@@ -73,7 +73,7 @@ class Preview:
         return PreviewResult(
             messages=messages,
             tokens=await threads.sum_tokens(exchange.counter.count, messages),
-            injection=outgoing.injection(outgoing.report),
+            injection=outgoing.injection(outgoing.report, self._services.known_runs),
             count=prompt.recalled,
             recalled=prompt.recall.recollection.all,
             known=prompt.known.blocks,

@@ -82,7 +82,7 @@ def test_no_more_windows_are_known_than_there_is_room_for() -> None:
 @given(st.lists(st.tuples(IDS, st.integers(0, 999)), max_size=30))
 def test_runs_say_the_same_as_the_messages(messages: list[tuple[str, int]]) -> None:
     shown = PromptTrace(messages_before_memories=99).limited(
-        KEY, [card(id, tokens) for id, tokens in messages], 1000
+        [card(id, tokens) for id, tokens in messages], 1000
     )
     read = readable_trace(noted(shown))
     assert read == shown
@@ -106,7 +106,7 @@ def test_pieces_come_as_they_stand_in_the_prompt() -> None:
         order=(0, 1, 2, 4, 3),
         memories_before_summary=1,
         messages_before_memories=1,
-    ).limited(KEY, [card("ex_1.0"), card("ex_1.1")], 100)
+    ).limited([card("ex_1.0"), card("ex_1.1")], 100)
     pieces = pieces_of(shown, sources)
     assert kinds(pieces) == [
         "system",
@@ -130,8 +130,8 @@ def test_what_is_listed_is_the_beginning_of_all(most: int) -> None:
     sources = [recalled("fact", "fact_1"), recalled("passage", "ex_7.0", "other")]
     whole = PromptTrace(system_tokens=4, order=(0, 1), messages_before_memories=2)
     cards = [card("ex_1.0"), card("ex_1.1"), card("ex_2.0")]
-    every = pieces_of(whole.limited(KEY, cards, 100), sources)
-    shown = whole.limited(KEY, cards, most)
+    every = pieces_of(whole.limited(cards, 100), sources)
+    shown = whole.limited(cards, most)
     assert pieces_of(shown, sources) == every[:most]
     assert shown.unlisted == max(0, len(every) - most)
 
@@ -144,7 +144,5 @@ def test_of_records_without_it_nothing_was_shown() -> None:
 
 def test_a_window_of_forty_messages_takes_less_than_a_kilobyte() -> None:
     ids = [f"ex_{n:020d}.{i}" for n in range(20) for i in (0, 1)]
-    shown = PromptTrace(messages_before_memories=40).limited(
-        KEY, [card(id, 120) for id in ids], 500
-    )
+    shown = PromptTrace(messages_before_memories=40).limited([card(id, 120) for id in ids], 500)
     assert len(msgspec.json.encode(shown)) < 1000

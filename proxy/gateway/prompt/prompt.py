@@ -8,6 +8,7 @@ is at the end, so that the prefix stays the same for the upstream's prompt cache
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -22,7 +23,7 @@ from proxy.gateway.report import MemoryReport, Reason, RecordDetails
 from proxy.learning.prompt_cards import Block, KnownBlocks
 from proxy.memory.model import NOTHING_RECALLED, Card, Entry, Recalled
 from proxy.memory.prompt.compose import Prompt, render
-from proxy.memory.prompt.trace import PromptTrace, seq_ranges
+from proxy.memory.prompt.trace import KnownRuns, PromptTrace, seq_ranges
 from proxy.rewrite.rewriter import Rewritten
 
 
@@ -129,7 +130,7 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
             evicted_reason=self.prompt.evicted_reason,
         )
 
-    def record_details(self) -> RecordDetails:
+    def record_details(self, known_runs: KnownRuns) -> RecordDetails:
         """For the record: the sources of what was injected, and a trace of the prompt's layout, as
         long as the profile's ``why`` allows."""
         sources = [*self._learned, *self.recall.sources()]
@@ -141,7 +142,8 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
         resent = () if self.loaded.prepared.will_spool else self.prompt.resent
         trace = self._trace(len(stored) - self._stored_after_question(), resent)
         context = self.exchange.context
-        trace = trace.limited(context.key, stored, context.profile.why)
+        runs = partial(known_runs.of, context.key)
+        trace = trace.limited(stored, context.profile.why, runs)
         return RecordDetails(recalled, msgspec.Raw(msgspec.json.encode(trace)))
 
     def _trace(self, before: int, resent: Sequence[Entry]) -> PromptTrace:

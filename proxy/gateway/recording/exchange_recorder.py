@@ -36,6 +36,7 @@ from proxy.memory.model import (
     Snapshot,
     WorkRequest,
 )
+from proxy.memory.prompt.trace import KnownRuns
 from proxy.memory.prompt.window import Window
 from proxy.memory.reconciliation.match import Intent
 from proxy.memory.recording.amend import ExtendedAnswer, amend, extended_answer
@@ -279,7 +280,7 @@ def recorder_for(
         pending = pending.counted(exchange.counter.count)
     return ExchangeRecorder(
         exchange.context.key,
-        _record_header(outgoing, report),
+        _record_header(outgoing, report, services.known_runs),
         pending,
         recorder=services.recorder,
         count=exchange.counter.count,
@@ -302,7 +303,9 @@ def _pending(outgoing: OutgoingRequest) -> PendingRecord | UnplannedRequest:
     )
 
 
-def _record_header(outgoing: OutgoingRequest, report: MemoryReport) -> RecordHeader:
+def _record_header(
+    outgoing: OutgoingRequest, report: MemoryReport, known_runs: KnownRuns
+) -> RecordHeader:
     exchange, prompt = outgoing.exchange, outgoing.prompt
     request, context = exchange.request, exchange.context
     leading = request.system_record
@@ -319,7 +322,7 @@ def _record_header(outgoing: OutgoingRequest, report: MemoryReport) -> RecordHea
         system=leading if system != snapshot.system else (),
         idempotency_key=context.identity.idempotency_key,
         ttl=context.profile.ttl,
-        injection=outgoing.injection(report),
+        injection=outgoing.injection(report, known_runs),
         due=due_of(context, time.time()),  # queues go by the clock, which may have been put back
     )
 

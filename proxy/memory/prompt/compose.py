@@ -153,6 +153,13 @@ class _View(msgspec.Struct, frozen=True, gc=False):
     summary: Summary | None
     hides_none: bool
 
+    def part_of(self, log: tuple[Entry, ...]) -> tuple[Entry, ...]:
+        """The entries of a log that are shown."""
+        if self.hides_none:
+            return log
+        entries = visible_entries(log, self.start, self.running_turn)
+        return tuple([e for e in entries if self.shows(e)] if self.summary else entries)
+
     def sends(self, entry: Entry) -> bool:
         return not entry.card.blank and (self.hides_none or self.shows(entry))
 
@@ -173,12 +180,14 @@ def compose(snapshot: Snapshot, plan: Plan, m: Sequence[ChatMessage], rules: Pro
     summary, summary_tokens = _summary(snapshot, plan, rules, system_tokens)
     other_tokens = system_tokens + summary_tokens
     visible, capped = _view_of(snapshot, counted, rules, start, other_tokens)
+    shown = visible.part_of(plan.log)
+    shown_size = plain if plain and shown is plan.log else _size_of_cards([e.card for e in shown])
     pieces, stored, text_ids = _pieces(
-        plan, m, visible, plain=plain is not None, inject=rules.inject
+        plan, m, visible, shown, plain=plain is not None, inject=rules.inject
     )
-    all_of_it = plain if stored is plan.log else None
-    injected = all_of_it or _size_of_cards(_cards_as_sent(stored, text_ids))
-    evicted = _evicted(snapshot, plan, visible, all_of_it)
+    as_shown = stored is shown and not text_ids
+    injected = shown_size if as_shown else _size_of_cards(_cards_as_sent(stored, text_ids))
+    evicted = _evicted(snapshot, plan, visible, shown_size)
     return Prompt(
         pieces=pieces,
         stored=stored,
@@ -352,20 +361,21 @@ def _start(
 
 
 def _pieces(
-    plan: Plan, m: Sequence[ChatMessage], visible: _View, *, plain: bool, inject: bool
+    plan: Plan,
+    m: Sequence[ChatMessage],
+    visible: _View,
+    shown: tuple[Entry, ...],
+    *,
+    plain: bool,
+    inject: bool,
 ) -> tuple[tuple[Entry | int, ...], tuple[Entry, ...], frozenset[str]]:
     """What is sent, in order; the stored entries among it; the ids of those sent as text.
 
-    Nearly always that is the log followed by the request, which is fast.  ``plain``: see
-    ``_size_if_plain``.
+    Nearly always that is what is ``shown`` of the log followed by the request, which is fast.
+    ``plain``: see ``_size_if_plain``.
     """
-    if (
-        plain
-        and inject
-        and visible.hides_none
-        and _trailing_request(plan.order, plan.log) is not None
-    ):
-        return plan.order, plan.log, frozenset()
+    if plain and inject and (behind := _trailing_request(plan.order, plan.log)) is not None:
+        return (*shown, *behind), shown, frozenset()
     pieces = [x for x in plan.order if isinstance(x, int) or (inject and visible.sends(x))]
     if plain and not any(said.calls for said in m):
         return tuple(pieces), _stored(pieces), frozenset()
@@ -415,19 +425,18 @@ def _size_of_cards(cards: Sequence[Card]) -> Size:
     return Size(len(tokens), sum(tokens))
 
 
-def _evicted(snapshot: Snapshot, plan: Plan, visible: _View, shown: Size | None) -> Size:
-    """The size of what is neither ``shown`` (None: count it here) nor sent by the client itself."""
+def _evicted(snapshot: Snapshot, plan: Plan, visible: _View, shown: Size) -> Size:
+    """The size of what is neither ``shown`` nor sent by the client itself."""
     gone = back = NO_SIZE
     if plan.superseded:
         gone = _size_of_cards([e.card for e in snapshot.log if e.card.id in plan.superseded])
     if plan.activated:
         back = _size_of_cards([e.card for e in plan.log if e.card.id in plan.activated])
-    if shown is None:
-        log: Sequence[Entry] = plan.log
-        if not visible.hides_none:
-            resent = {entry.card.id for entry in plan.resent}
-            log = [e for e in log if visible.shows(e) or e.card.id in resent]
-        shown = _size_of_cards(_cards_as_sent(log))
-    messages = snapshot.messages - gone.messages + back.messages - shown.messages
-    tokens = snapshot.tokens - gone.tokens + back.tokens - shown.tokens
-    return Size(max(0, messages), max(0, tokens))
+    hidden = [] if visible.hides_none else [e.card for e in plan.resent if not visible.shows(e)]
+    resent = _size_of_cards(hidden)
+    messages = snapshot.messages - gone.messages + back.messages
+    tokens = snapshot.tokens - gone.tokens + back.tokens
+    return Size(
+        max(0, messages - shown.messages - resent.messages),
+        max(0, tokens - shown.tokens - resent.tokens),
+    )

@@ -8,7 +8,7 @@ only their order is stored here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -33,6 +33,10 @@ class Run(msgspec.Struct, frozen=True, array_like=True, gc=False):
         if self.first == NOWHERE:
             return iter([self.exchange])
         return (message_id(self.exchange, self.first + n) for n in range(len(self.tokens)))
+
+
+RunsOf = Callable[[Sequence[Card]], tuple[Run, ...]]
+"""The messages as runs, in order."""
 
 
 SeqRange = tuple[int, int]
@@ -66,16 +70,20 @@ class PromptTrace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     resent: tuple[SeqRange, ...] = ()
     rewriting: str = ""
 
-    def limited(self, key: SessionKey, cards: Sequence[Card], max_listed: int) -> PromptTrace:
+    def limited(
+        self, cards: Sequence[Card], max_listed: int, runs: RunsOf | None = None
+    ) -> PromptTrace:
         """With these messages of a session, and at most ``max_listed`` pieces listed, and
-        ranges of resent ones."""
+        ranges of resent ones.  ``runs``: as ``runs_of``."""
         others = bool(self.system_tokens) + bool(self.summary_version) + len(self.order)
         pieces = others + len(cards)
         listed = min(max_listed, pieces)
-        runs = _known_runs.of(key, cards[:listed])
-        resent = self.resent[-max_listed:] if max_listed else ()
         return msgspec.structs.replace(
-            self, runs=runs, listed=listed, unlisted=pieces - listed, resent=resent
+            self,
+            runs=(runs or runs_of)(cards[:listed]),
+            listed=listed,
+            unlisted=pieces - listed,
+            resent=self.resent[-max_listed:] if max_listed else (),
         )
 
 
@@ -142,9 +150,6 @@ class KnownRuns:
         runs = (*before, *runs_of(cards[len(known.cards) - len(last.tokens) :]))
         self._windows[key] = _Window(cards, runs)
         return runs
-
-
-_known_runs = KnownRuns()
 
 
 def seq_ranges(seqs: Iterable[int]) -> tuple[SeqRange, ...]:

@@ -17,6 +17,6 @@ def count_words(beginnings: Iterable[str]) -> int:
     single ones are counted, ``CHARACTERS`` for a word.
     """
     found = [text for text in beginnings if text]
-    unspaced = [text for text in found if is_unspaced(text)]
+    unspaced = [text for text in found if not text.isascii() and is_unspaced(text)]
     characters = sum(len(text) == 1 for text in unspaced)
     return len(found) - len(unspaced) + -(-characters // CHARACTERS)

@@ -220,11 +220,11 @@ def _sums(passages: Array, parts: Array, size: int = 0) -> Array:
 def _counts(question: Question, postings: Sequence[Postings]) -> list[int]:
     """In how many passages each term is (its document frequency); the terms of one word count as
     one term."""
+    found = [each.count for each in postings]
     counts: list[int] = []
     for word in question.words:
-        place = len(counts)
-        count = sum(each.count for each in postings[place : place + len(word.terms)])
-        counts += [count] * len(word.terms)
+        place, terms = len(counts), len(word.terms)
+        counts += [sum(found[place : place + terms])] * terms
     return counts
 
 

@@ -213,7 +213,7 @@ def explained(
             recall_tokens=sum(one.tokens for one in found),
             messages_before_memories=len(stored),
             order=tuple(range(len(found))),
-        ).limited(SessionKey("", archived.session.id), [line.card for line in stored], 500)
+        ).limited([line.card for line in stored], 500)
         did = Injection(
             status="applied" if stored else "empty",
             messages=len(stored),

@@ -123,7 +123,7 @@ async def _server(memory: Store, address: Address, settings: Settings) -> Findin
 
 async def _concerns(memory: Store) -> list[Finding]:
     try:
-        told = await memory.concerns()
+        told = await memory.warnings()
     except StoreError as error:
         return [Finding("warning", "store", f"does not say how it is set up: {error}")]
     # Missing replicas fail every commit; all else may lose memory later.

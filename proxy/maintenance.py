@@ -75,7 +75,7 @@ def _waiting(settings: Settings, store: str, tenant: str) -> int:
         return 0
     with closing(spool_of(settings, store)) as spool:
         spool.open()
-        return spool.waiting_of(tenant)
+        return spool.count_waiting(tenant)
 
 
 @asynccontextmanager

@@ -23,7 +23,7 @@ from proxy.learning.kinds import Kind, LearningObserver
 from proxy.learning.learned import Learned
 from proxy.learning.profile.document import Schemas
 from proxy.learning.reading import Reader
-from proxy.memory.model import Due
+from proxy.memory.model import WorkRequest
 from proxy.settings import Settings, WriterSettings
 from proxy.stores.open import Backend
 from proxy.summary.summarizer import Rebuilder, Summarizer
@@ -50,12 +50,12 @@ class Writing(msgspec.Struct, frozen=True):
         that it was sent to."""
         known = self.credentials.get(upstream)
         if known is not None:
-            known.note(tenant, headers)
+            known.remember(tenant, headers)
 
-    def due(self, due: Sequence[Due]) -> None:
+    def due(self, due: Sequence[WorkRequest]) -> None:
         """Work has been put into the queue."""
         if due:
-            self.runner.awake(min(one.at for one in due))
+            self.runner.wake_at(min(one.due_at for one in due))
 
 
 def writers(settings: Settings) -> Iterator[WriterSettings]:
@@ -67,8 +67,8 @@ def writers(settings: Settings) -> Iterator[WriterSettings]:
 def learning_of(resources: Resources, store: Backend, kinds: Sequence[Kind]) -> Learned:
     """Access to learned memory, which exists even if nothing is learned now.
 
-    ``store`` is that of the resources, or their patient one.  Raises ValueError for an invalid
-    schema.
+    ``store`` is that of the resources, or the one with the long timeout.  Raises ValueError for an
+    invalid schema.
     """
     settings, count = resources.settings, resources.count_text
     schemas = Schemas(settings.schemas)
@@ -85,7 +85,7 @@ async def writing_of(
     credentials = Credentials(ANONYMOUS, _key_for_all(settings))
     named = NamedUpstreams(several, ANONYMOUS) if several else None
     budget = Budget(resources.store, settings.background.tokens_per_day, time.time)
-    resources.opened.push_async_callback(budget.settle)
+    resources.opened.push_async_callback(budget.flush)
     completer = UpstreamCompleter(
         await _upstreams(resources),
         credentials,

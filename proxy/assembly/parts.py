@@ -48,7 +48,7 @@ from proxy.memory.recording.listeners import Listeners
 from proxy.memory.recording.recorder import Recorder
 from proxy.memory.recording.replay import ReplayContext
 from proxy.memory.recording.spool import Spool
-from proxy.memory_api.api import Api, PatientStores
+from proxy.memory_api.api import Api, LongTimeoutStores
 from proxy.memory_api.conversations.message_edit import remove
 from proxy.memory_api.routes import admin_routes
 from proxy.process.threads import thread_pool
@@ -69,19 +69,19 @@ class Parts(msgspec.Struct, frozen=True, dict=True):
     """The parts of the applications.
 
     ``writing`` is None if no model writes memory here.  Chats and previews share ``services`` and
-    their thread pool; all requests share ``rooms``.
+    their thread pool; all requests share ``byte_budgets``.
     """
 
     resources: Resources
     recalling: Recalling
     learned: Learned
-    patient: PatientStores
+    long_timeout: LongTimeoutStores
     writing: Writing | None
     spool: Spool
     recorder: Recorder
     tenancy: Tenancy
     services: Services
-    rooms: ByteBudgets
+    byte_budgets: ByteBudgets
     upstreams: Upstreams | None
     windows: ContextWindows | None
 
@@ -119,7 +119,7 @@ class Parts(msgspec.Struct, frozen=True, dict=True):
             Fetches(passthrough, services),
             StateEndpoints(settings, services, removals),
             self.resources.telemetry,
-            self.rooms,
+            self.byte_budgets,
         )
 
     def _asker(self, passthrough: Passthrough) -> UpstreamCaller:
@@ -161,8 +161,8 @@ class Parts(msgspec.Struct, frozen=True, dict=True):
             items=store,
             meter=store,
             learned=self.learned,
-            patient=self.patient,
-            rooms=self.rooms,
+            long_timeout=self.long_timeout,
+            byte_budgets=self.byte_budgets,
             failing_sessions=lambda: self.recorder.failing_sessions,
             is_losing=lambda: self.recorder.is_losing,
         )
@@ -186,7 +186,10 @@ async def parts_of(
     """
     recalling = await recalling_of(resources, index_delay)
     learned = learning_of(resources, resources.store, kinds)
-    patient = PatientStores(resources.patient, learning_of(resources, resources.patient, kinds))
+    long_timeout = LongTimeoutStores(
+        resources.long_timeout_store,
+        learning_of(resources, resources.long_timeout_store, kinds),
+    )
     upstreams = await upstreams_of(resources)
     windows = ContextWindows(upstreams) if upstreams else None
     writing = await writing_of(resources, learned, upstreams) if writes else None
@@ -208,13 +211,13 @@ async def parts_of(
         resources=resources,
         recalling=recalling,
         learned=learned,
-        patient=patient,
+        long_timeout=long_timeout,
         writing=writing,
         spool=spool,
         recorder=recorder,
         tenancy=tenancy,
         services=services,
-        rooms=ByteBudgets(resources.settings.server.max_held_bytes),
+        byte_budgets=ByteBudgets(resources.settings.server.max_held_bytes),
         upstreams=upstreams,
         windows=windows,
     )
@@ -244,19 +247,19 @@ def _recorder(
     def counter(model: str | None) -> Count:
         return resources.tokenizers.counter_for(model).count
 
-    live, patient = (
+    live, long_timeout = (
         ReplayContext(store, Planner(store, threads), CommitSettler(store, locks), counter)
-        for store in (resources.store, resources.patient)
+        for store in (resources.store, resources.long_timeout_store)
     )
     listeners = Listeners(
         on_recorded=recalling.index_updater.on_recorded,
         on_edited=recalling.index_updater.on_edited,
         on_due=writing.due if writing else do_nothing,
         on_quarantine=resources.telemetry.count_quarantined,
-        on_trouble=resources.telemetry.count_failing_session,
+        on_session_failure=resources.telemetry.count_failing_session,
     )
     last_resort = resources.settings.store.commit_limit
-    backlog = Backlog(spool, live, patient, listeners, last_resort)
+    backlog = Backlog(spool, live, long_timeout, listeners, last_resort)
     return Recorder(live, backlog, listeners, timeout)
 
 

@@ -26,15 +26,15 @@ class Resources(msgspec.Struct, frozen=True):
     """What all parts use.  They register what they open with ``opened``, which closes it in reverse
     order.
 
-    ``patient`` is another client of the same store for background work, with a longer timeout and
-    with threads and connections of its own.
+    ``long_timeout_store`` is another client of the same store for background work, with a longer
+    timeout and with threads and connections of its own.
     """
 
     settings: Settings
     telemetry: Telemetry
     tokenizers: Tokenizers
     store: Backend
-    patient: Backend
+    long_timeout_store: Backend
     upstream: Upstream
     opened: AsyncExitStack
 
@@ -53,21 +53,23 @@ async def open_resources(
 ) -> AsyncIterator[Resources]:
     """Open the store and the upstream; close everything at the end.
 
-    ``timeout_override`` (seconds) replaces all store timeouts; ``patient`` is then the same store;
-    ``as_is``: the store's file is neither created nor migrated.
-    Raises StoreError, OSError and ValueError if one of them cannot be opened.
+    ``timeout_override`` (seconds) replaces all store timeouts; ``long_timeout_store`` is then the
+    same one; ``as_is``: the store's file is neither created nor migrated.  Raises StoreError,
+    OSError and ValueError if one of them cannot be opened.
     """
     async with AsyncExitStack() as opened:
         store = store_of(settings, timeout_override, as_is=as_is)
         upstream = upstream_of(settings)
         await store.open()
         opened.push_async_callback(store.close)
-        patient = store if timeout_override else store.patient(STORE_TIMEOUT)
-        await patient.open()
-        opened.push_async_callback(patient.close)
+        long_timeout_store = store if timeout_override else store.with_long_timeout(STORE_TIMEOUT)
+        await long_timeout_store.open()
+        opened.push_async_callback(long_timeout_store.close)
         await upstream.open()
         opened.push_async_callback(upstream.close)
-        yield Resources(settings, telemetry, Tokenizers(), store, patient, upstream, opened)
+        yield Resources(
+            settings, telemetry, Tokenizers(), store, long_timeout_store, upstream, opened
+        )
 
 
 def store_of(

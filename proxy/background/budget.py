@@ -43,7 +43,7 @@ class Budget:
     def __init__(self, meter: Meter, tokens_per_day: int, clock: Callable[[], float]) -> None:
         self._meter, self._tokens_per_day, self._clock = meter, tokens_per_day, clock
         self._today: LRUCache[str, _Today] = LRUCache(MAX_TENANTS)
-        self._unsettled: dict[tuple[str, UsageKey], usage.UsageTotals] = {}
+        self._unflushed: dict[tuple[str, UsageKey], usage.UsageTotals] = {}
 
     def __repr__(self) -> str:
         return f"<Budget of {self._tokens_per_day} tokens a day>"
@@ -60,45 +60,45 @@ class Budget:
         today, day = self._today.get(tenant), day_of(now)
         if today is None or today.day != day or not 0 <= now - today.read_at < CACHE_SECONDS:
             stored = sum(
-                spent.tokens for spent in (await self._meter.spent(tenant, [day])).values()
+                spent.tokens for spent in (await self._meter.usage_of_days(tenant, [day])).values()
             )
-            today = _Today(day, now, stored + self._unsettled_tokens(tenant, day))
+            today = _Today(day, now, stored + self._unflushed_tokens(tenant, day))
             self._today[tenant] = today
         return today.tokens
 
-    def _unsettled_tokens(self, tenant: str, day: str) -> int:
+    def _unflushed_tokens(self, tenant: str, day: str) -> int:
         return sum(
             spent.tokens
-            for (owner, account), spent in self._unsettled.items()
+            for (owner, account), spent in self._unflushed.items()
             if owner == tenant and account.day == day
         )
 
-    def note(self, tenant: str, feature: str, spent: usage.UsageTotals) -> None:
-        """Count a request; ``settle`` writes it to the store."""
+    def add(self, tenant: str, feature: str, spent: usage.UsageTotals) -> None:
+        """Count a request; ``flush`` writes it to the store."""
         day = day_of(self._clock())
-        self._add_unsettled(tenant, UsageKey(day, feature), spent)
+        self._add_unflushed(tenant, UsageKey(day, feature), spent)
         today = self._today.get(tenant)
         if today is not None and today.day == day:
             today.tokens += spent.tokens
 
-    def _add_unsettled(self, tenant: str, account: UsageKey, spent: usage.UsageTotals) -> None:
+    def _add_unflushed(self, tenant: str, account: UsageKey, spent: usage.UsageTotals) -> None:
         key = tenant, account
-        self._unsettled[key] = self._unsettled.get(key, usage.UsageTotals()) + spent
+        self._unflushed[key] = self._unflushed.get(key, usage.UsageTotals()) + spent
 
-    async def settle(self) -> None:
-        """Write what was noted to the store; what fails is kept for the next call."""
-        while self._unsettled:
-            (tenant, account), spent = self._unsettled.popitem()
+    async def flush(self) -> None:
+        """Write what was added to the store; what fails is kept for the next call."""
+        while self._unflushed:
+            (tenant, account), spent = self._unflushed.popitem()
             written = False
             try:
-                await self._meter.spend(tenant, account, spent)
+                await self._meter.add_usage(tenant, account, spent)
                 written = True
             except StoreError as failure:
                 logger.warning("what background work has cost is counted later: %s", failure)
                 return
             finally:
                 if not written:
-                    self._add_unsettled(tenant, account, spent)
+                    self._add_unflushed(tenant, account, spent)
 
 
 def day_of(now: float) -> str:

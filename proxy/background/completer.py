@@ -104,7 +104,7 @@ class UpstreamCompleter:
     def __repr__(self) -> str:
         return f"<UpstreamCompleter of {len(self._upstreams)} APIs>"
 
-    def ready(self, assignment: Assignment) -> bool:
+    def is_ready(self, assignment: Assignment) -> bool:
         if self._credential(assignment) is not None:
             return True
         return self._named is not None and self._named.may_route(assignment)
@@ -135,7 +135,7 @@ class UpstreamCompleter:
         if not model:
             raise NoModel("there is no model to ask")
         await self._budget.check(assignment.tenant)
-        supports_schema = (assignment.place, model) not in self._without_schema
+        supports_schema = (assignment.endpoint, model) not in self._without_schema
         request = _Request(
             assignment, model, credential, wants_schema(assignment) and supports_schema
         )
@@ -146,8 +146,8 @@ class UpstreamCompleter:
             error.target = f"{assignment.feature} by {model[:MAX_NAME]}"
             raise
         finally:
-            await self._budget.settle()
-        return Completed(answer.text, answer.model or model, answer.cut)
+            await self._budget.flush()
+        return Completed(answer.text, answer.model or model, answer.is_truncated)
 
     async def _in_time(self, request: _Request) -> ParsedAnswer:
         try:
@@ -163,7 +163,7 @@ class UpstreamCompleter:
         except SchemaRefused:
             plain = _Request(request.assignment, request.model, request.credential, False)
             answer = await self._complete(plain)
-            self._without_schema[request.assignment.place, request.model] = None
+            self._without_schema[request.assignment.endpoint, request.model] = None
             return answer
 
     async def _complete(self, request: _Request) -> ParsedAnswer:
@@ -195,7 +195,7 @@ class UpstreamCompleter:
         try:
             request.billed = reply.status == 200
             if request.billed:
-                return await reply.read(assignment.most_bytes)
+                return await reply.read(assignment.max_answer_bytes)
             error_body = await _error_text(reply) if with_schema else b""
             wait = retry_after(reply.headers, self._clock())
             raise failure_of(reply.status, error_body, wait, with_schema=with_schema)
@@ -205,7 +205,7 @@ class UpstreamCompleter:
     def _count(self, request: _Request, seconds: float) -> None:
         feature, spent = request.assignment.feature, self._spent(request)
         outcome = "failed" if request.answer is None else "done"
-        self._budget.note(request.assignment.tenant, feature, spent)
+        self._budget.add(request.assignment.tenant, feature, spent)
         self._telemetry.count_completion(
             feature,
             "refused" if request.refused else outcome,

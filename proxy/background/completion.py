@@ -33,7 +33,8 @@ class Assignment:
     goes where chats with its model go.  ``key`` None: the upstream's, or that of the tenant's last
     request; neither is ever sent to another ``url``.  ``parameters`` are added to the body.
     ``schema`` is a JSON Schema for the answer; it is omitted for models that do not support it, so
-    the text must describe it too.  ``timeout`` in seconds.  ``most_bytes``: limit of the answer.
+    the text must describe it too.  ``timeout`` in seconds.  ``max_answer_bytes``: limit of the
+    answer.
     """
 
     tenant: str
@@ -47,10 +48,10 @@ class Assignment:
     parameters: Mapping[str, object] = field(default_factory=dict)
     schema: Mapping[str, object] | None = None
     timeout: float = 120.0
-    most_bytes: int = ANSWER_BYTES
+    max_answer_bytes: int = ANSWER_BYTES
 
     @property
-    def place(self) -> str:
+    def endpoint(self) -> str:
         """The upstream or URL in the settings, "" if they have none."""
         return self.upstream or self.url
 
@@ -85,7 +86,7 @@ def assignment(
     text: str = "",
     session_model: str | None = None,
     schema: Mapping[str, object] | None = None,
-    most_bytes: int = ANSWER_BYTES,
+    max_answer_bytes: int = ANSWER_BYTES,
 ) -> Assignment:
     """An assignment with a feature's settings; ``session_model`` is that of the session."""
     return Assignment(
@@ -100,19 +101,19 @@ def assignment(
         parameters=settings.parameters,
         schema=schema,
         timeout=settings.timeout,
-        most_bytes=most_bytes,
+        max_answer_bytes=max_answer_bytes,
     )
 
 
 class Completed(msgspec.Struct, frozen=True):
     """The text of an answer, and the model that it names.
 
-    ``cut``: it was cut off by the token limit or a content filter.
+    ``is_truncated``: it was cut off by the token limit or a content filter.
     """
 
     text: str
     model: str
-    cut: bool = False
+    is_truncated: bool = False
 
 
 class CompletionError(Exception):
@@ -192,7 +193,7 @@ class Paused(NotYet):
 class Completer(Protocol):
     """Calls models."""
 
-    def ready(self, assignment: Assignment) -> bool:
+    def is_ready(self, assignment: Assignment) -> bool:
         """Whether its credential is known, or none is needed."""
         ...
 
@@ -224,12 +225,12 @@ class SchemaRefused(Refused):
 class ParsedAnswer(msgspec.Struct, frozen=True):
     """A parsed answer.  Tokens are None and ``model`` is "" if it does not have them.
 
-    ``cut``: by its ``finish_reason``.
+    ``is_truncated``: by its ``finish_reason``.
     """
 
     text: str
     model: str = ""
-    cut: bool = False
+    is_truncated: bool = False
     input_tokens: int | None = None
     output_tokens: int | None = None
 
@@ -290,7 +291,7 @@ def read_answer(body: bytes) -> ParsedAnswer:
     return ParsedAnswer(
         text=_without_thoughts(text),
         model=model if isinstance(model, str) and len(model) <= MAX_NAME else "",
-        cut=choice.get("finish_reason") in CUT_OFF,
+        is_truncated=choice.get("finish_reason") in CUT_OFF,
         input_tokens=_tokens(usage, "prompt_tokens"),
         output_tokens=_tokens(usage, "completion_tokens"),
     )

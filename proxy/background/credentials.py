@@ -35,7 +35,7 @@ class Credentials:
     def __repr__(self) -> str:
         return f"<Credentials of {len(self._latest)} tenants>"
 
-    def note(self, tenant: str, headers: RawHeaders) -> None:
+    def remember(self, tenant: str, headers: RawHeaders) -> None:
         """Remember the credentials of a request, also that it had none."""
         if self._shared is not None or tenant == self._anonymous:
             return

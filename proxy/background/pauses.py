@@ -19,10 +19,11 @@ MAX_PAUSE_SECONDS = 600.0
 
 
 class _Target(NamedTuple):
-    """A model that is called for a tenant: where, with which key, for a ``feature`` ("": any)."""
+    """A model that is called for a tenant at an endpoint, with a key, for a ``feature`` ("":
+    any)."""
 
     tenant: str
-    place: str
+    endpoint: str
     key: str | None
     model: str
     feature: str = ""
@@ -87,5 +88,5 @@ class ModelPauses:
 
 def _targets(assignment: Assignment, model: str) -> tuple[_Target, _Target]:
     """The targets of all calls to the model, and of this feature's."""
-    target = _Target(assignment.tenant, assignment.place, assignment.key, model)
+    target = _Target(assignment.tenant, assignment.endpoint, assignment.key, model)
     return target, target._replace(feature=assignment.feature)

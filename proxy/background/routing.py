@@ -35,7 +35,7 @@ class NamedUpstreams:
     def may_route(self, assignment: Assignment) -> bool:
         """Whether an assignment without a model could go to one of these: its session's model is
         not known yet."""
-        decided = assignment.place or assignment.key or assignment.model
+        decided = assignment.endpoint or assignment.key or assignment.model
         if decided or assignment.default_model:
             return False
         known = (self.credential(each, assignment.tenant) for each in self._upstreams.listed)

@@ -35,7 +35,7 @@ from proxy.memory.store import Queue, StoreError
 class Job(Protocol):
     """Does one kind of work.  A piece of work only names the session; the job finds what to do."""
 
-    def ready(self, work: Work) -> bool:
+    def is_ready(self, work: Work) -> bool:
         """Whether this process can do it: the credential that it needs is known."""
         ...
 
@@ -52,13 +52,13 @@ class Job(Protocol):
 Outcome = Literal["finished", "refused", "failed", "put_off", "lost"]
 """``put_off``: tried again, no failure.  ``lost``: the lease was lost to another process."""
 
-NOT_HERE = 60.0
+OTHER_PROCESS_SECONDS = 60.0
 """Seconds until work whose credential no process has is tried again."""
 
-NO_MODEL = 3600.0
+NO_MODEL_SECONDS = 3600.0
 """Seconds until work without a model is tried again; the next turn makes it due earlier."""
 
-NOT_YET = 3600.0
+MAX_DELAY_SECONDS = 3600.0
 """The longest time (seconds) until work is tried again that has to wait: meanwhile the settings may
 have changed."""
 
@@ -78,32 +78,34 @@ class Backoff(msgspec.Struct, frozen=True):
         return longest * (1 - chance / 4)
 
 
-class Ending(NamedTuple):
+class JobResult(NamedTuple):
     """How a job ended.  ``due``: when to run again (Unix seconds), None: when queued again.
-    ``backs_off``: the same ending again waits longer."""
+    ``backs_off``: the same result again waits longer."""
 
     outcome: Outcome
     due: float | None = None
     backs_off: bool = False
 
 
-def ending_of(error: BaseException, now: float, wait: float) -> Ending:
-    """The ending that an exception of a job means; ``wait``: seconds to wait after a failure."""
+def result_of_error(error: BaseException, now: float, wait: float) -> JobResult:
+    """The result that an exception of a job means; ``wait``: seconds to wait after a failure."""
     match error:
         case Refused():
-            return Ending("refused")
+            return JobResult("refused")
         case Paused(until=until):  # else all that waits for a model would look again together
-            return Ending("put_off", max(min(until, now + NOT_YET), now + wait), backs_off=True)
+            return JobResult(
+                "put_off", max(min(until, now + MAX_DELAY_SECONDS), now + wait), backs_off=True
+            )
         case NotYet(until=until):
-            return Ending("put_off", min(until, now + NOT_YET))
+            return JobResult("put_off", min(until, now + MAX_DELAY_SECONDS))
         case NoCredential():
-            return Ending("put_off", now + NOT_HERE)
+            return JobResult("put_off", now + OTHER_PROCESS_SECONDS)
         case NoModel():
-            return Ending("put_off", now + NO_MODEL)
+            return JobResult("put_off", now + NO_MODEL_SECONDS)
         case Failed(retry_after=retry_after) if retry_after is not None:
-            return Ending("failed", now + max(wait, retry_after), backs_off=True)
+            return JobResult("failed", now + max(wait, retry_after), backs_off=True)
         case _:
-            return Ending("failed", now + wait, backs_off=True)
+            return JobResult("failed", now + wait, backs_off=True)
 
 
 LEASE = 60.0
@@ -252,7 +254,7 @@ class Runner:
                 task.cancel()
             await asyncio.wait(tasks, timeout=CANCEL_SECONDS)
 
-    def awake(self, at: float) -> None:
+    def wake_at(self, at: float) -> None:
         """Poll ``at`` this time (Unix seconds), when something is due, unless earlier."""
         self._cached_until = min(self._cached_until, at)
         self._poll_by(at)
@@ -265,7 +267,7 @@ class Runner:
 
     async def _run(self) -> None:
         while not self._closing:
-            # Set before the poll, so that ``awake`` during the poll has an effect.
+            # Set before the poll, so that ``wake_at`` during the poll has an effect.
             self._polled_at = self._clock()
             self._poll_at = self._polled_at + POLL * (0.8 + 0.4 * self._chance())
             try:
@@ -360,12 +362,12 @@ class Runner:
         if is_ready:
             self._begin(claimed)
         else:
-            await self._queue.put_off(claimed, now + NOT_HERE, failed=False)
+            await self._queue.postpone(claimed, now + OTHER_PROCESS_SECONDS, failed=False)
 
     def _is_ready(self, work: Work) -> bool:
         job = self._jobs.get(work.kind)
         try:
-            return job is not None and job.ready(work)
+            return job is not None and job.is_ready(work)
         except Exception:  # must not stop the others: the job is run, and fails by itself
             logger.exception("a job does not know whether it can run")
             return True
@@ -389,36 +391,36 @@ class Runner:
         self._poll_by(self._clock())
 
     async def _execute(self, work: Work) -> None:
-        ending = await self._run_job(work)
-        self._on_ended(work.kind, ending.outcome)
+        result = await self._run_job(work)
+        self._on_ended(work.kind, result.outcome)
         try:
-            if ending.outcome == "lost":
+            if result.outcome == "lost":
                 return
-            if ending.due is None:
+            if result.due is None:
                 await self._queue.finish(work, self._clock())
             else:
-                await self._queue.put_off(work, ending.due, failed=ending.backs_off)
+                await self._queue.postpone(work, result.due, failed=result.backs_off)
         except StoreError as failure:  # the lease expires, and the work is claimed again
             logger.warning("work in the background is left as it is: %s", failure)
 
-    async def _run_job(self, work: Work) -> Ending:
+    async def _run_job(self, work: Work) -> JobResult:
         """Run a job.  Raises nothing, so that the work is always finished or put off."""
         try:
             async with lease_held(self._queue, work, self._clock):
-                return Ending("finished", await self._jobs[work.kind].run(work))
+                return JobResult("finished", await self._jobs[work.kind].run(work))
         except LeaseLost:
             logger.warning("a job was stopped, %s: its lease was lost", _described(work))
-            return Ending("lost")
+            return JobResult("lost")
         except asyncio.CancelledError as error:
             if self._closing:
-                return Ending("put_off", self._clock())
-            return self._ending_after(error, work)
+                return JobResult("put_off", self._clock())
+            return self._result_after(error, work)
         except (CompletionError, StoreError, TimeoutError) as error:
             self._log(f"{_described(work)}: {str(error) or 'no answer in time'}")
-            return self._ending_after(error, work)
+            return self._result_after(error, work)
         except Exception as error:  # a background task has no caller: it is tried again later
             logger.exception("a job failed, %s", _described(work))
-            return self._ending_after(error, work)
+            return self._result_after(error, work)
 
     def _log(self, failure: str) -> None:
         now = self._clock()
@@ -426,9 +428,9 @@ class Runner:
             self._logged[failure] = now
             logger.warning("a job was not done, %s", failure)
 
-    def _ending_after(self, error: BaseException, work: Work) -> Ending:
+    def _result_after(self, error: BaseException, work: Work) -> JobResult:
         wait = self._backoff.seconds(work.attempts, self._chance())
-        return ending_of(error, self._clock(), wait)
+        return result_of_error(error, self._clock(), wait)
 
 
 def _described(work: Work) -> str:

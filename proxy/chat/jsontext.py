@@ -192,16 +192,22 @@ def encode_by_item(what: msgspec.Struct, name: str) -> bytes:
     threads run in between (which they do not within a ``map``)."""
     rest = fields(msgspec.json.encode(msgspec.structs.replace(what, **{name: ()})))
     each = [msgspec.json.encode(item) for item in getattr(what, name)]
-    return join_fields({**rest, name: join_items(each)})
+    return join_fields({**rest, _encoded_name(type(what), name): join_items(each)})
 
 
 def decode_by_item(raw: bytes, kind: type[S], name: str, item: type[T]) -> S:
     """A struct from its JSON, its field ``name`` a tuple of items of type ``item``; each is decoded
     by itself, as above.  Raises msgspec.DecodeError."""
     pieces: dict[str, bytes] = {**_fields.decode(raw)}
-    each, read = _items.decode(pieces.pop(name, b"[]")), msgspec.json.Decoder(item).decode
-    rest = msgspec.json.decode(join_fields({**pieces, name: b"[]"}), type=kind)
+    key, read = _encoded_name(kind, name), msgspec.json.Decoder(item).decode
+    each = _items.decode(pieces.pop(key, b"[]"))
+    rest = msgspec.json.decode(join_fields({**pieces, key: b"[]"}), type=kind)
     return msgspec.structs.replace(rest, **{name: tuple([read(piece) for piece in each])})
+
+
+def _encoded_name(kind: type[msgspec.Struct], name: str) -> str:
+    """The name that the field ``name`` has in JSON."""
+    return kind.__struct_encode_fields__[kind.__struct_fields__.index(name)]
 
 
 def is_utf8(raw: bytes, *, whole: bool = True) -> bool:

@@ -12,8 +12,8 @@ import msgspec
 from proxy.chat.blocks import summary_block
 from proxy.chat.request import ChatRequest
 from proxy.gateway.identity import Identity
-from proxy.memory.model import NO_PROFILE, Ask, SessionKey
-from proxy.memory.prompt.compose import Rules, SummaryRules
+from proxy.memory.model import NO_PROFILE, LoadOptions, SessionKey
+from proxy.memory.prompt.compose import PromptRules, SummaryRules
 from proxy.memory.prompt.window import Window
 from proxy.memory.reconciliation.match import Intent
 from proxy.recall.query.query import RecallOptions
@@ -178,30 +178,32 @@ def intent_of(request: ChatRequest, context: RequestContext, now: float) -> Inte
     )
 
 
-def rules_of(request: ChatRequest, context: RequestContext, count: Callable[[str], int]) -> Rules:
+def rules_of(
+    request: ChatRequest, context: RequestContext, count: Callable[[str], int]
+) -> PromptRules:
     """How the prompt is to be composed.  ``count`` counts the tokens of a text."""
     profile = context.profile
-    summarised = None
+    summaries = None
     if profile.summary.enabled:
-        summarised = SummaryRules(profile.max_tokens, count(summary_block("")))
-    return Rules(
+        summaries = SummaryRules(profile.max_tokens, count(summary_block("")))
+    return PromptRules(
         window=context.profile_rules.window,
-        system=profile.remember_system and request.wants_system,
-        cap=context.identity.max_tokens,
+        inject_system=profile.remember_system and request.wants_system,
+        max_injected_tokens=context.identity.max_tokens,
         inject=context.identity.mode != "write" and not request.state.forbids_injection,
-        summarised=summarised,
+        summaries=summaries,
     )
 
 
-def ask_of(context: RequestContext, rules: Rules) -> Ask:
+def load_options_of(context: RequestContext, rules: PromptRules) -> LoadOptions:
     """What to load of the session.
 
     An unbounded window does not start where a bounded window of the profile has started before.
     """
-    return Ask(
+    return LoadOptions(
         profile=context.identity.profile if rules.window.is_bounded else NO_PROFILE,
         max_messages=rules.window.max_messages,
         max_tokens=rules.window.max_tokens,
         idempotency_key=context.identity.idempotency_key,
-        uncovered=rules.summarised.most if rules.summarised else None,
+        max_uncovered_tokens=rules.summaries.max_tokens if rules.summaries else None,
     )

@@ -21,7 +21,7 @@ from proxy.chat.request import ChatRequest
 from proxy.errors import session_owner_mismatch
 from proxy.formats.format import Format
 from proxy.formats.responses.names import EXCHANGE
-from proxy.gateway.context import RequestContext, ask_of, intent_of, rules_of
+from proxy.gateway.context import RequestContext, intent_of, load_options_of, rules_of
 from proxy.gateway.offload import RequestThreads
 from proxy.gateway.prompt.knowledge_step import KnowledgeStep, LoadedKnowledge
 from proxy.gateway.prompt.recall_step import RecallStep
@@ -30,10 +30,10 @@ from proxy.gateway.report import MemoryReport, Reason
 from proxy.gateway.state.log import StateLog, StoredAnswer
 from proxy.memory.erasure import steady_now
 from proxy.memory.model import Snapshot
-from proxy.memory.prompt.compose import Rules
+from proxy.memory.prompt.compose import PromptRules
 from proxy.memory.prompt.trace import KnownRuns
 from proxy.memory.reconciliation.match import Intent
-from proxy.memory.recording.recorder import Prepared, Recorder
+from proxy.memory.recording.recorder import PreparedRequest, Recorder
 from proxy.rewrite.rewriter import Rewriting
 from proxy.telemetry import Telemetry
 
@@ -122,7 +122,7 @@ class ChatExchange(msgspec.Struct, frozen=True, gc=False):
     context: RequestContext
     counter: TokenCounter
     intent: Intent
-    rules: Rules
+    rules: PromptRules
     is_side_request: bool
     expanded: bool = False
     wire_body: bytes | None = None
@@ -200,7 +200,7 @@ class LoadedExchange(msgspec.Struct, frozen=True, gc=False):
     """
 
     exchange: ChatExchange
-    prepared: Prepared
+    prepared: PreparedRequest
     knowledge: LoadedKnowledge | None
     is_stale_retry: bool
     rewriting: Rewriting | None = None
@@ -231,7 +231,7 @@ async def load(exchange: ChatExchange, services: Services) -> LoadedExchange:
     lookup = services.knowledge.begin(context, question, count, wanted=exchange.may_enrich)
     rewriting = services.rewrite.begin(context, request) if exchange.may_enrich else None
     try:
-        ask = ask_of(context, exchange.rules)
+        ask = load_options_of(context, exchange.rules)
         prepared = await services.recorder.prepare(
             context.key, ask, request.messages, exchange.intent, exchange.rules
         )

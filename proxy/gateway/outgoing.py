@@ -81,7 +81,7 @@ class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
         """When the session began (Unix seconds); 0 for a new session, None if memory failed."""
         if isinstance(self.prompt, DegradedPrompt):
             return None
-        return self.prompt.loaded.prepared.snapshot.began
+        return self.prompt.loaded.prepared.snapshot.created_at
 
     @property
     def memory_bytes(self) -> int:
@@ -219,7 +219,9 @@ async def _on_branch(
         raise memory_unavailable() from failure
     if not branch:
         raise memory_unavailable()
-    prompt = await _prompt(replace(exchange, intent=replace(exchange.intent, way=branch)), services)
+    prompt = await _prompt(
+        replace(exchange, intent=replace(exchange.intent, branch=branch)), services
+    )
     _snapshot_of(prompt)
     return prompt
 
@@ -343,7 +345,7 @@ def with_less_memory(outgoing: OutgoingRequest, services: Services) -> OutgoingR
         return None
     half = () if outgoing.is_reduced else (prompt.tokens // 2,)
     for cap in (*half, 0):
-        less = compose_within(prompt, cap, services, hard=True)
+        less = compose_within(prompt, cap, services, caps_system=True)
         if less != prompt:
             reason: Reason = "context_trimmed"
             return replace(

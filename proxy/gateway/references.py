@@ -89,7 +89,7 @@ def _with_references(
     """The exchange with references in its body replaced; a rewind in its headers has precedence."""
     intent = exchange.intent
     if not intent.rewind:
-        intent = replace(intent, on=references.message)
+        intent = replace(intent, continued_answer=references.message)
     continued = references.superseded or exchange.continued
     exchange = replace(exchange, intent=intent, continued=continued)
     detach = _must_inline(exchange, references.previous)

@@ -8,7 +8,7 @@ import msgspec
 
 from proxy.chat.request import UnreadReason
 from proxy.errors import RawHeaders
-from proxy.memory.model import NOTHING_RECALLED, NOTHING_SHOWN, Injection, Status
+from proxy.memory.model import NO_TRACE, NOTHING_RECALLED, Injection, Status
 
 Reason = Literal[
     "not_chat",
@@ -36,7 +36,7 @@ class RecordDetails(NamedTuple):
     """The parts of a recorded Injection that the headers do not have."""
 
     recalled: msgspec.Raw = NOTHING_RECALLED
-    trace: msgspec.Raw = NOTHING_SHOWN
+    trace: msgspec.Raw = NO_TRACE
 
 
 NO_DETAILS = RecordDetails()
@@ -95,5 +95,5 @@ class MemoryReport(msgspec.Struct, frozen=True, gc=False):
             evicted_reason=self.evicted_reason,
             duration_ms=round(self.duration * 1000, 3),
             recalled=details.recalled,
-            shown=details.trace,
+            trace=details.trace,
         )

@@ -86,9 +86,9 @@ class KindModel(msgspec.Struct, frozen=True):
         """Tokens of messages that fit into one request."""
         return self.settings(profile).max_input_tokens
 
-    def ready(self, tenant: str, profile: ProfileSettings) -> bool:
+    def is_ready(self, tenant: str, profile: ProfileSettings) -> bool:
         """Whether there is a credential to call the model with."""
-        return self.completer.ready(assignment(tenant, self.feature, self.settings(profile)))
+        return self.completer.is_ready(assignment(tenant, self.feature, self.settings(profile)))
 
     async def extract(
         self,
@@ -126,7 +126,7 @@ class KindModel(msgspec.Struct, frozen=True):
 
 def _read_complete(answer: Completed, read: Callable[[str], T]) -> T:
     """Read an answer.  Raises Unusable, also if it was truncated."""
-    if answer.cut:
+    if answer.is_truncated:
         raise Unusable(TRUNCATED, readable=False)
     return read(answer.text)
 

@@ -20,7 +20,7 @@ from proxy.learning.feedback import (
 from proxy.learning.instructions.pending import FeedbackForgetter, PendingFeedback
 from proxy.memory.archive import Session
 from proxy.memory.items import ItemOwner
-from proxy.memory.model import Due, Exchange, SessionKey, exchange_of
+from proxy.memory.model import Exchange, SessionKey, WorkRequest, exchange_of
 from proxy.memory.store import Queue
 from proxy.settings import ProfileSettings
 
@@ -135,5 +135,5 @@ class FeedbackService(msgspec.Struct, frozen=True):
         await self.pending.add(owner, chosen.name, session.user or "", feedback)
         waiting = await self.pending.reflection(owner, chosen.name)
         if waiting.value.is_due(chosen.after_feedback):
-            due = Due(kind="learning", profile=feedback.profile, at=feedback.created_at)
+            due = WorkRequest(kind="learning", profile=feedback.profile, due_at=feedback.created_at)
             await self.queue.enqueue(key, due)

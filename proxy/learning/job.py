@@ -33,7 +33,7 @@ from proxy.learning.reading import Reader
 from proxy.memory.archive import Session
 from proxy.memory.history.reading import NEWEST_TURN
 from proxy.memory.items import ItemOwner, Items
-from proxy.memory.model import Due, SessionKey, Work
+from proxy.memory.model import SessionKey, Work, WorkRequest
 from proxy.memory.store import Queue, StoreError
 from proxy.settings import ProfileSettings
 
@@ -79,7 +79,7 @@ async def exclusive(
     LeaseLost and StoreError.
     """
     now = clock()
-    due = Due(kind="learning", profile="", at=now)
+    due = WorkRequest(kind="learning", profile="", due_at=now)
     await queue.enqueue(key, due)
     work = Work(tenant=key.tenant, session=key.session, kind="learning", profile="", due=now)
     claimed = await queue.claim(work, now, now + LEASE)
@@ -156,11 +156,13 @@ class LearningJob(msgspec.Struct):
     _failures: BatchFailures = msgspec.field(default_factory=BatchFailures)
     _sweep: MarkSweep = msgspec.field(default_factory=MarkSweep)
 
-    def ready(self, work: Work) -> bool:
+    def is_ready(self, work: Work) -> bool:
         settings = self.profile_of(work.profile)
         parts: tuple[Extractor | Improver, ...] = (*self.extractors, *self.improvers)
         return settings is None or all(
-            part.model.ready(work.tenant, settings) for part in parts if part.model.wants(settings)
+            part.model.is_ready(work.tenant, settings)
+            for part in parts
+            if part.model.wants(settings)
         )
 
     async def run(self, work: Work) -> float | None:
@@ -190,7 +192,7 @@ class LearningJob(msgspec.Struct):
             return None
         key = SessionKey(tenant, session.id)
         last = (await self.reader.history.load(key, NEWEST_TURN)).last
-        model = (last.asked or last.model) if last else None
+        model = (last.requested_model or last.model) if last else None
         return LearningContext(session, key, profile, settings, model, since)
 
     async def _has_unread(self, context: LearningContext) -> bool:
@@ -230,7 +232,7 @@ class LearningJob(msgspec.Struct):
             listed = self.reader.history.sessions
             page = await listed(owner.tenant, owner.user, after, PAGE)
             ids = [session.id for session in page.items if session.id != context.session.id]
-            asked = await self.queue.asked_for(owner.tenant, ids, "learning")
+            asked = await self.queue.requested_profiles(owner.tenant, ids, "learning")
             for session in page.items:
                 if session.id in asked:
                     profile, since = asked[session.id], context.since or 0.0
@@ -377,4 +379,4 @@ def _with_models(contexts: Sequence[LearningContext]) -> list[LearningContext]:
 def _may_read(extractor: Extractor, context: LearningContext) -> bool:
     """Whether the kind is enabled for this session and there is a credential to call the model."""
     model, settings = extractor.model, context.settings
-    return model.wants(settings) and model.ready(context.tenant, settings)
+    return model.wants(settings) and model.is_ready(context.tenant, settings)

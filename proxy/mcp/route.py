@@ -51,7 +51,7 @@ class PostHandler:
             raise origin_not_allowed()
         tenant = self._access.tenant(request)
         visit = Visit(self._api, self._access, request, self._reader.identify(headers))
-        held = self._api.rooms.reserve_for(request.scope, tenant)
+        held = self._api.byte_budgets.reserve_for(request.scope, tenant)
         with self._places.slot(tenant):
             return await self._answer(visit, await body_of(request, self._limits, held))
 

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from proxy.learning.facts.fact import MAX_ABOUT, MAX_STATEMENT
-from proxy.memory_api.fields import VISIBLE, SessionId, UserId, error_text, whole
+from proxy.memory_api.fields import VISIBLE, SessionId, UserId, error_text, integer_field
 from proxy.memory_api.shapes.people import ABOUT, MAX_FOUND, TEXT
 
 MAX_QUERY = 1000
@@ -48,7 +48,7 @@ class SearchMemories(Struct, kw_only=True, forbid_unknown_fields=True):
         _text(MAX_QUERY, "A question or a few words, as the user would say them."),
     ]
     user: User | UnsetType = UNSET
-    limit: Annotated[int, whole(1, MAX_FOUND, "The most memories to answer.")] = 10
+    limit: Annotated[int, integer_field(1, MAX_FOUND, "The most memories to answer.")] = 10
 
 
 class SaveMemory(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -95,7 +95,7 @@ class ListSessions(Struct, kw_only=True, forbid_unknown_fields=True):
         | UnsetType
     ) = UNSET
     user: User | UnsetType = UNSET
-    limit: Annotated[int, whole(1, MAX_LISTED, "The most sessions to answer.")] = 20
+    limit: Annotated[int, integer_field(1, MAX_LISTED, "The most sessions to answer.")] = 20
     after: (
         Annotated[str, _text(MAX_CURSOR, "next of the answer before, for what follows.")]
         | UnsetType
@@ -108,11 +108,11 @@ class ReadSession(Struct, kw_only=True, forbid_unknown_fields=True):
     session_id: Annotated[
         SessionId, Meta(description="The id of a session, as list_sessions answers it.")
     ]
-    limit: Annotated[int, whole(1, MAX_LISTED, "The most messages to answer.")] = 20
+    limit: Annotated[int, integer_field(1, MAX_LISTED, "The most messages to answer.")] = 20
     after: (
         Annotated[
             int,
-            whole(
+            integer_field(
                 0,
                 10**15 - 1,
                 "Messages behind this seq; 0 is from the beginning. Without it, the last ones.",

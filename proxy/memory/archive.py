@@ -10,7 +10,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from proxy.memory.model import Card, Edited, Exchange, Position, SessionKey, State, Summary
+from proxy.memory.model import Card, Exchange, MessageEdit, Position, SessionKey, State, Summary
 
 T = TypeVar("T")
 
@@ -140,16 +140,16 @@ class Revision(msgspec.Struct, frozen=True):
     """A change that people make to a session.
 
     ``removed``, ``superseded`` and ``activated`` are message ids; unknown ids are ignored.
-    ``details`` replace the present ones, which must equal ``was``.  With ``log_size`` the change is
-    made only if the log has this size.
+    ``details`` replace the present ones, which must equal ``expected_details``.  With ``log_size``
+    the change is made only if the log has this size.
     """
 
-    edited: tuple[Edited, ...] = ()
+    edited: tuple[MessageEdit, ...] = ()
     removed: tuple[str, ...] = ()
     superseded: tuple[str, ...] = ()
     activated: tuple[str, ...] = ()
     details: Details | None = None
-    was: Details | None = None
+    expected_details: Details | None = None
     log_size: LogSize | None = None
 
 
@@ -209,7 +209,7 @@ class Archive(Protocol):
 
     async def revise(self, key: SessionKey, revision: Revision) -> bool:
         """Make all changes; or none, and return False, if something is missing or differs from
-        ``was``.
+        ``expected_details``.
 
         Each message that is edited, removed, superseded or activated counts as a change, and drops
         the versions of the summary that cover it.  If messages leave or come back, the windows of

@@ -74,7 +74,7 @@ class Erasures(Protocol):
         """
         ...
 
-    async def wipe(self) -> None:
+    async def purge_files(self) -> None:
         """Remove data that was deleted before from the store's own files too.
 
         Raises StoreInUse if others are reading them: then call it again.  Redis rewrites its files

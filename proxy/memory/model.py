@@ -67,9 +67,9 @@ class Card(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=False)
     that replaced such an answer.  ``blank`` messages are history only and never sent.
     ``choice`` is the index among the choices of a reply.  ``shape`` is the digest without the ids
     of calls, "" without calls and for records of older releases.
-    Unanswered calls are sent as text.  ``told`` is the number of tokens of that text for calls that
-    are themselves the answer (structured output), else 0.  For other calls only the text beside
-    them is sent, which has ``words`` tokens.
+    Unanswered calls are sent as text.  ``call_text_tokens`` are the tokens of that text for calls
+    that are themselves the answer (structured output), else 0.  For other calls only the text
+    beside them is sent, which has ``side_text_tokens``.
     """
 
     id: str
@@ -85,8 +85,8 @@ class Card(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=False)
     choice: int = 0
     created_at: float = 0.0
     shape: str = ""
-    told: int = 0
-    words: int = 0
+    call_text_tokens: int = 0
+    side_text_tokens: int = 0
 
     @property
     def exchange(self) -> str:
@@ -133,14 +133,14 @@ class Recalled(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 NOTHING_RECALLED = msgspec.Raw(b"[]")
-NOTHING_SHOWN = msgspec.Raw(b"null")
+NO_TRACE = msgspec.Raw(b"null")
 
 
 class Injection(msgspec.Struct, frozen=True, kw_only=True):
     """What memory did for one exchange: counts and ids, never text.
 
     ``evicted_reason`` says why the newest evicted message was left out.  ``recalled`` is a JSON
-    list of ``Recalled``, ``tools`` a list of the memory tools that the model called, ``shown`` a
+    list of ``Recalled``, ``tools`` a list of the memory tools that the model called, ``trace`` a
     ``proxy.memory.prompt.trace.PromptTrace``.  They stay encoded, as every open stream and load has
     them and few need them.
     """
@@ -155,7 +155,7 @@ class Injection(msgspec.Struct, frozen=True, kw_only=True):
     duration_ms: float = 0.0
     recalled: msgspec.Raw = NOTHING_RECALLED
     tools: msgspec.Raw = NOTHING_RECALLED
-    shown: msgspec.Raw = NOTHING_SHOWN
+    trace: msgspec.Raw = msgspec.field(name="shown", default=NO_TRACE)
 
     def all_recalled(self) -> tuple[Recalled, ...]:
         return msgspec.json.decode(self.recalled, type=tuple[Recalled, ...])
@@ -164,10 +164,10 @@ class Injection(msgspec.Struct, frozen=True, kw_only=True):
 class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     """One HTTP request and its reply; ``started_at`` orders attempts with one Idempotency-Key.
 
-    ``usage`` is the upstream's, as JSON; ``model`` is that of the reply, ``asked`` that of the
-    request.  ``size`` is the number of its seqs in history, with those reserved for choices.
+    ``usage`` is the upstream's, as JSON; ``model`` is that of the reply, ``requested_model`` that
+    of the request.  ``size`` is the number of its seqs in history, with those reserved for choices.
     ``follows`` is the last message of the log before it, "" if there was none, None if unknown: it
-    distinguishes branches of a conversation.  ``keyed``: it has an Idempotency-Key.
+    distinguishes branches of a conversation.
     """
 
     id: str
@@ -181,28 +181,28 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     usage: bytes | None = None
     memory: Injection = Injection()
     size: int = 0
-    asked: str | None = None
+    requested_model: str | None = msgspec.field(name="asked", default=None)
     follows: str | None = None
-    keyed: bool = False
+    has_idempotency_key: bool = msgspec.field(name="keyed", default=False)
 
 
 class WindowMove(msgspec.Struct, frozen=True, kw_only=True):
     """The window of a profile now starts at the message ``start``.
 
     Stores take the later of this and the stored start, so that a slow request cannot move the
-    window back, except with ``anew`` (messages in the window were superseded).
+    window back, except with ``may_move_back`` (messages in the window were superseded).
     """
 
     profile: str
     start: str
-    anew: bool = False
+    may_move_back: bool = msgspec.field(name="anew", default=False)
 
 
 class SessionVersion(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The state of the session that an exchange was planned for: the newest exchange, "" without
-    any, and the count of ``changes``."""
+    """The state of the session that an exchange was planned for: the id of the newest exchange, ""
+    without any, and the count of ``changes``."""
 
-    last: str
+    last_exchange: str
     changes: int
 
     @classmethod
@@ -218,10 +218,10 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     ``reserved`` seqs follow them, for choices that are still streaming.  ``superseded`` and
     ``activated`` are message ids; unknown ids are ignored.  ``system`` is the JSON list of the
     request's leading system messages, None if it had none.  ``ttl`` (seconds, 0 for ever) is for a
-    session that begins with it.  ``alone``: it names the message that it continues, and no others
-    after that message stay in the log.
-    ``seen``, unless None, is a condition: the commit is "outdated" if others have switched messages
-    since, or if there is a newer exchange and this one ``branches_off`` or either was broken off.
+    session that begins with it.  ``supersedes_siblings``: it names the message that it continues,
+    and no others after that message stay in the log.  ``planned_for``, unless None, is a condition:
+    the commit is "outdated" if others have switched messages since, or if there is a newer exchange
+    and this one ``branches_off`` or either was broken off.
     """
 
     exchange: Exchange
@@ -235,15 +235,17 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     window: WindowMove | None = None
     idempotency_key: str | None = None
     ttl: int = 0
-    due: tuple[Due, ...] = ()
-    alone: bool = False
-    seen: SessionVersion | None = None
+    work_requests: tuple[WorkRequest, ...] = msgspec.field(name="due", default=())
+    supersedes_siblings: bool = msgspec.field(name="alone", default=False)
+    planned_for: SessionVersion | None = msgspec.field(name="seen", default=None)
 
     @property
     def branches_off(self) -> bool:
         """Whether it is on another branch than concurrent exchanges; also true if it brings earlier
         messages, as another client may bring the same."""
-        return bool(self.superseded or self.activated or self.alone or self._asks_after_answer)
+        return bool(
+            self.superseded or self.activated or self.supersedes_siblings or self._asks_after_answer
+        )
 
     @property
     def _asks_after_answer(self) -> bool:
@@ -252,13 +254,14 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
         return "assistant" in roles and "user" in roles[roles.index("assistant") :]
 
 
-class Edited(msgspec.Struct, frozen=True, kw_only=True):
-    """A new content for a message with the same id; ``was`` is the wire JSON that it replaces."""
+class MessageEdit(msgspec.Struct, frozen=True, kw_only=True):
+    """A new content for a message with the same id; ``replaced_wire`` is the wire JSON until
+    then."""
 
     card: Card
     body: bytes
     wire: bytes | None = None
-    was: bytes
+    replaced_wire: bytes = msgspec.field(name="was")
 
 
 class Amendment(msgspec.Struct, frozen=True, kw_only=True):
@@ -270,7 +273,7 @@ class Amendment(msgspec.Struct, frozen=True, kw_only=True):
     exchange: str
     usage: bytes | None = None
     drafts: tuple[Draft, ...] = ()
-    edited: Edited | None = None
+    edited: MessageEdit | None = None
 
 
 Outcome = Literal["recorded", "duplicate", "stale", "outrun", "foreign", "erased", "outdated"]
@@ -285,7 +288,7 @@ NO_PROFILE = "."
 """Stands for no profile; none has this name, so that it has no window start."""
 
 
-class Ask(msgspec.Struct, frozen=True, gc=False):
+class LoadOptions(msgspec.Struct, frozen=True, gc=False):
     """Which part of a session is to be loaded.
 
     ``whole``: the cards of the entire active log.  Else the log begins at the stored window start
@@ -299,7 +302,7 @@ class Ask(msgspec.Struct, frozen=True, gc=False):
     max_messages: int | None = None
     max_tokens: int | None = None
     idempotency_key: str | None = None
-    uncovered: int | None = None
+    max_uncovered_tokens: int | None = None
     """With summaries: the log begins earlier, at the first entry that the summary does not cover,
     but not further back than needed for more than so many tokens."""
 
@@ -313,8 +316,8 @@ class Snapshot(msgspec.Struct, frozen=True, gc=False):
     ``attempt`` is the exchange with the requested idempotency key, ``last`` the newest exchange.
     ``messages`` and ``tokens`` count the whole active log.  ``changes`` counts how often a message
     was superseded, activated or edited.  ``stalled``: the last attempt to summarise failed.
-    ``began`` (Unix seconds) distinguishes it from a later session with the same id.
-    ``lost`` counts messages that should be in ``log`` and are missing in the store.
+    ``created_at`` (Unix seconds) distinguishes it from a later session with the same id.
+    ``missing_messages`` counts those that should be in ``log`` and are not in the store.
     """
 
     exists: bool = False
@@ -333,8 +336,8 @@ class Snapshot(msgspec.Struct, frozen=True, gc=False):
     summary: Summary | None = None
     changes: int = 0
     stalled: bool = False
-    began: float = 0.0
-    lost: int = 0
+    created_at: float = 0.0
+    missing_messages: int = 0
 
     @property
     def inactive_choices(self) -> Iterator[Entry]:
@@ -375,25 +378,26 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 Kind = Literal["summary", "rebuild", "learning"]
 
 
-class Due(msgspec.Struct, frozen=True, kw_only=True):
-    """A request for work on a session.  It is due ``at``, but before the request number ``after``
-    only at ``later``, which each request moves.  ``profile`` has the settings for the work.
+class WorkRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A request for work on a session; ``profile`` has the settings for it.  Times are Unix
+    seconds.
 
-    Times are Unix seconds.
+    The work is due at ``due_at`` once it was requested ``min_requests`` times.  Until then it is
+    due at ``due_if_fewer``, which each further request replaces.
     """
 
     kind: Kind
     profile: str
-    at: float
-    after: int = 1
-    later: float = 0.0
+    due_at: float = msgspec.field(name="at")
+    min_requests: int = msgspec.field(name="after", default=1)
+    due_if_fewer: float = msgspec.field(name="later", default=0.0)
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
     """A piece of work in the queue: one for each session and kind.
 
-    ``asked``: the number of requests since it was last finished.  ``attempts``: the number of
-    failures.  ``lease`` is the token of the claim that holds it, "" if unclaimed.
+    ``requests``: how often it was requested since it was last finished.  ``attempts``: the number
+    of failures.  ``lease`` is the token of the claim that holds it, "" if unclaimed.
     """
 
     tenant: str
@@ -401,7 +405,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     kind: Kind
     profile: str
     due: float
-    asked: int = 1
+    requests: int = msgspec.field(name="asked", default=1)
     attempts: int = 0
     lease: str = ""
 

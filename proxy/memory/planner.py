@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from proxy.chat.message import ChatMessage
 from proxy.memory.archive import Archive
 from proxy.memory.model import Entry, Position, SessionKey, Snapshot, State, Summary
-from proxy.memory.prompt.compose import Prompt, Rules, compose
+from proxy.memory.prompt.compose import Prompt, PromptRules, compose
 from proxy.memory.reconciliation.branch_answers import (
     DoubtfulAnswer,
     answers_before_calls,
@@ -32,8 +32,8 @@ from proxy.memory.reconciliation.joined_answers import (
     split_known_answers,
 )
 from proxy.memory.reconciliation.match import (
+    CompareAnswers,
     Intent,
-    Rerendered,
     answered_from_before,
     bodies_to_compare,
     entries_after,
@@ -41,7 +41,7 @@ from proxy.memory.reconciliation.match import (
     open_calls,
 )
 from proxy.memory.reconciliation.plan import Plan
-from proxy.memory.reconciliation.reconcile import reconcile, rerender
+from proxy.memory.reconciliation.reconcile import answer_comparison, reconcile
 from proxy.memory.reconciliation.retry import retried_exchange
 from proxy.memory.store import Memory, Summaries
 
@@ -55,7 +55,7 @@ LOOK_BACK = 200
 """Seqs before tool calls that are searched for an earlier answer in their place."""
 
 
-class Planned(msgspec.Struct, frozen=True, gc=False):
+class PlannedRequest(msgspec.Struct, frozen=True, gc=False):
     """A plan, its prompt, and the JSON of the stored messages in it.
 
     ``snapshot`` is what they were made from, with the summary that stays valid under the plan.
@@ -81,7 +81,7 @@ class Planner(msgspec.Struct, frozen=True):
 
     store: PlanningStore
     threads: Executor | None = None
-    rerender: Callable[[Mapping[str, bytes]], Rerendered] = rerender
+    answer_comparison: Callable[[Mapping[str, bytes]], CompareAnswers] = answer_comparison
     """Makes the function that compares answers from the JSON of stored ones by id."""
 
     async def run(self, size: int, work: Callable[[], T]) -> T:
@@ -96,29 +96,29 @@ class Planner(msgspec.Struct, frozen=True):
         snapshot: Snapshot,
         m: Sequence[ChatMessage],
         intent: Intent,
-        rules: Rules,
-    ) -> Planned:
+        rules: PromptRules,
+    ) -> PlannedRequest:
         """The plan for a request, given a snapshot that ``is_sufficient``."""
         seen = on_branch(snapshot, intent)
         m = await self._split_answers(m, seen.log)
         bodies, length = snapshot.bodies, len(seen.log) + len(m)
         if wanted := await self.run(length, partial(bodies_to_compare, seen, m)):
             bodies = {**bodies, **await self.store.bodies(key, wanted)}
-        rerendered = self.rerender(bodies)
-        plan = await self.run(length, partial(plan_of, seen, m, intent, rerendered))
+        compare_answers = self.answer_comparison(bodies)
+        plan = await self.run(length, partial(plan_of, seen, m, intent, compare_answers))
         if doubts := doubtful_answers(seen.log, plan, m):
             returned = await self._find_returned(key, doubts)
-            again = partial(reconcile, seen, m, intent, rerendered, returned)
+            again = partial(reconcile, seen, m, intent, compare_answers, returned)
             plan = await self.run(length, again) if returned else plan
         if seen is not snapshot:
             plan = with_switch(plan, snapshot.log, seen.log)
-        if rules.summarised is not None and (changed := _summarised_changes(snapshot, plan)):
+        if rules.summaries is not None and (changed := _summarised_changes(snapshot, plan)):
             summary = _newest_unaffected(await self.store.summaries(key), changed)
             snapshot = replace(snapshot, summary=summary)
         prompt = await self.run(length, partial(compose, snapshot, plan, m, rules))
-        if missing := prompt.missing(bodies):
+        if missing := prompt.missing_bodies(bodies):
             bodies = {**bodies, **await self.store.bodies(key, missing)}
-        return Planned(snapshot, plan, prompt, bodies, m)
+        return PlannedRequest(snapshot, plan, prompt, bodies, m)
 
     async def _find_returned(
         self, key: SessionKey, doubts: Sequence[DoubtfulAnswer]
@@ -159,7 +159,7 @@ def _newest_unaffected(versions: Sequence[Summary], changed: Sequence[Position])
 
 def needs_whole_log(m: Sequence[ChatMessage], intent: Intent) -> bool:
     """Whether planning needs the whole log, as for aligning answers and counting turns."""
-    if intent.history == "full" or intent.rewind or intent.way:
+    if intent.history == "full" or intent.rewind or intent.branch:
         return True
     return intent.history == "auto" and any(x.role == "assistant" for x in m)
 
@@ -173,7 +173,7 @@ def is_sufficient(snapshot: Snapshot, m: Sequence[ChatMessage], intent: Intent) 
     """
     if snapshot.whole:
         return True
-    if intent.on and entries_after(snapshot.log, intent.on) != []:
+    if intent.continued_answer and entries_after(snapshot.log, intent.continued_answer) != []:
         return False
     if intent.history == "auto" and may_be_user_alone(snapshot.log, m):
         return False

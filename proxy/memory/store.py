@@ -14,15 +14,15 @@ from proxy.memory.archive import Archive, Message
 from proxy.memory.erasure import Erasures
 from proxy.memory.model import (
     Amendment,
-    Ask,
     Commit,
-    Due,
     Kind,
+    LoadOptions,
     Outcome,
     SessionKey,
     Snapshot,
     Summary,
     Work,
+    WorkRequest,
 )
 
 
@@ -49,7 +49,7 @@ class StoreFull(StoreError):
 class Memory(Protocol):
     """What a chat request needs."""
 
-    async def load(self, key: SessionKey, ask: Ask) -> Snapshot:
+    async def load(self, key: SessionKey, options: LoadOptions) -> Snapshot:
         """A consistent snapshot, in one round trip; ``Snapshot()`` for an unknown session."""
         ...
 
@@ -123,7 +123,7 @@ class Summaries(Protocol):
         """
         ...
 
-    async def stall(self, key: SessionKey, began: float | None = None) -> None:
+    async def mark_stalled(self, key: SessionKey, began: float | None = None) -> None:
         """Note that the evicted turns could not be summarised: see Snapshot.stalled.
 
         Unless ``began`` is None, only in the session that began then.
@@ -138,7 +138,7 @@ class Queue(Protocol):
     in another slot: after it, before the commit returns).
     """
 
-    async def enqueue(self, key: SessionKey, due: Due) -> None:
+    async def enqueue(self, key: SessionKey, due: WorkRequest) -> None:
         """Request work.
 
         A new piece of work, or one that waits, is due as this ``due`` says.  One that has failed
@@ -153,7 +153,7 @@ class Queue(Protocol):
         ``without``."""
         ...
 
-    async def asked_for(
+    async def requested_profiles(
         self, tenant: str, sessions: Sequence[str], kind: Kind
     ) -> Mapping[str, str]:
         """The sessions for which work of this kind is in the queue, due or not, claimed or not;
@@ -175,7 +175,7 @@ class Queue(Protocol):
         """
         ...
 
-    async def put_off(self, work: Work, due: float, *, failed: bool) -> None:
+    async def postpone(self, work: Work, due: float, *, failed: bool) -> None:
         """Release it until ``due``; ``failed`` adds an attempt, else the count is reset to 0.
 
         Without effect if this claim has lost it.
@@ -193,7 +193,7 @@ class Store(Memory, Archive, Summaries, Queue, Erasures, Protocol):
         """Get ready.  The server need not be reachable: a proxy starts without its store."""
         ...
 
-    def part_of(self, key: SessionKey) -> str:
+    def server_of(self, key: SessionKey) -> str:
         """The name of the server that has this session, as far as known; "" if there is only
         one."""
         ...
@@ -210,7 +210,7 @@ class Store(Memory, Archive, Summaries, Queue, Erasures, Protocol):
         """
         ...
 
-    async def concerns(self) -> Sequence[str]:
+    async def warnings(self) -> Sequence[str]:
         """Risks for memory although reads and writes work, as sentences without secrets.
 
         Empty if there are none, or if the server does not tell.  Raises StoreError.

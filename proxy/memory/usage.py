@@ -44,10 +44,12 @@ class UsageKey(NamedTuple):
 class Meter(Protocol):
     """Implemented by every store.  All methods raise StoreError."""
 
-    async def spend(self, tenant: str, account: UsageKey, spent: UsageTotals) -> None:
+    async def add_usage(self, tenant: str, account: UsageKey, spent: UsageTotals) -> None:
         """Add to what a tenant has spent."""
         ...
 
-    async def spent(self, tenant: str, days: Sequence[str]) -> Mapping[UsageKey, UsageTotals]:
+    async def usage_of_days(
+        self, tenant: str, days: Sequence[str]
+    ) -> Mapping[UsageKey, UsageTotals]:
         """What a tenant has spent on these days, by day and feature."""
         ...

@@ -15,7 +15,7 @@ from proxy.learning.prompt_cards import Block
 from proxy.memory.erasure import steady_now
 from proxy.memory.items import Items
 from proxy.memory.locks import Locks
-from proxy.memory.model import Due, Injection, SessionKey
+from proxy.memory.model import Injection, SessionKey, WorkRequest
 from proxy.memory.recording.commit import Count
 from proxy.memory.recording.spool import Spool
 from proxy.memory.usage import Meter
@@ -74,7 +74,7 @@ class ReadMessage(Protocol):
     def __call__(self, raw: bytes, limit: int, /) -> ChatMessage | None: ...
 
 
-class PatientStores(NamedTuple):
+class LongTimeoutStores(NamedTuple):
     """The same store, and what is learned in it, with longer timeouts than a chat has.
 
     For erasing, importing and exporting, which make so many calls that one slow call must not
@@ -93,7 +93,7 @@ class Api:
     messages whose text was changed.  ``due_after_import`` returns the background work after an
     import, by the session's user and the time (Unix seconds).  ``counter`` returns the function
     that counts a model's tokens, ``counters`` the table used for each encoding, ``count_text`` the
-    tokens of a text.  ``rooms``: the memory budgets of all requests.  ``failing_sessions`` returns
+    tokens of a text.  ``byte_budgets``: those of all requests.  ``failing_sessions`` returns
     the number of sessions that cannot be loaded or replayed in time, ``is_losing`` whether
     exchanges were lost lately.
     """
@@ -107,7 +107,7 @@ class Api:
     recall_admin: RecallAdmin
     on_recorded: Callable[[SessionKey], None]
     on_edited: Callable[[SessionKey, tuple[int, ...]], None]
-    due_after_import: Callable[[str | None, float], tuple[Due, ...]]
+    due_after_import: Callable[[str | None, float], tuple[WorkRequest, ...]]
     read_message: ReadMessage
     counter: Callable[[str | None], Count]
     counters: Callable[[], Mapping[str, str]]
@@ -115,8 +115,8 @@ class Api:
     items: Items
     meter: Meter
     learned: Learned
-    patient: PatientStores
-    rooms: ByteBudgets
+    long_timeout: LongTimeoutStores
+    byte_budgets: ByteBudgets
     failing_sessions: Callable[[], int] = lambda: 0
     is_losing: Callable[[], bool] = lambda: False
 
@@ -127,7 +127,7 @@ class Api:
     @cached_property
     def eraser(self) -> Eraser:
         """Shared by all requests, so that nothing is erased twice at the same time."""
-        return Eraser(self.patient.store, self.spool, self.patient.learned, steady_now)
+        return Eraser(self.long_timeout.store, self.spool, self.long_timeout.learned, steady_now)
 
     @cached_property
     def large_fork(self) -> asyncio.Lock:

@@ -78,10 +78,10 @@ def bytes_of(value: object) -> bytes:
     return bytes(cast(msgspec.Raw, value))
 
 
-def whole(least: int, most: int, description: str | None = None) -> Meta:
-    """The declaration of an integer from ``least`` to ``most``."""
-    extra = error_text(f"must be a whole number from {least} to {most}.")
-    return Meta(ge=least, le=most, description=description, extra=extra)
+def integer_field(minimum: int, maximum: int, description: str | None = None) -> Meta:
+    """The declaration of an integer from ``minimum`` to ``maximum``."""
+    extra = error_text(f"must be a whole number from {minimum} to {maximum}.")
+    return Meta(ge=minimum, le=maximum, description=description, extra=extra)
 
 
 def _id(example: str, error: Callable[[str], ProxyError]) -> Meta:

@@ -131,9 +131,9 @@ def exchange_object(session: str, exchange: Exchange, ids: Sequence[str]) -> mes
     )
 
 
-def memory_object(session: str, injection: Injection) -> messages.Did:
+def memory_object(session: str, injection: Injection) -> messages.MemoryEffect:
     """What memory did for an exchange: what it injected, and what was evicted."""
-    return messages.Did(
+    return messages.MemoryEffect(
         status=cast(Status, injection.status),
         reason=injection.reason,
         messages=injection.messages,
@@ -161,7 +161,7 @@ def prompt_fields(session: str, injection: Injection) -> dict[str, Any]:
     return {
         "breakdown": _breakdown(injection.tokens, trace) if trace else None,
         "shown": [piece_object(session, piece) for piece in pieces],
-        "shown_cut": trace.cut if trace else 0,
+        "shown_cut": trace.unlisted if trace else 0,
         "resent": [messages.Stretch(*stretch) for stretch in trace.resent] if trace else [],
         "rewriting": (trace.rewriting or UNSET) if trace else UNSET,
     }
@@ -169,13 +169,13 @@ def prompt_fields(session: str, injection: Injection) -> dict[str, Any]:
 
 def _breakdown(tokens: int, trace: PromptTrace) -> messages.Breakdown:
     """The injected tokens by kind; those of a block's delimiters count to its kind."""
-    beside = trace.system + trace.summary + trace.known + trace.recall
+    beside = trace.system_tokens + trace.summary_tokens + trace.learned_tokens + trace.recall_tokens
     return messages.Breakdown(
-        system=trace.system,
-        summary=trace.summary,
+        system=trace.system_tokens,
+        summary=trace.summary_tokens,
         messages=tokens - beside,
-        known=trace.known,
-        recalled=trace.recall,
+        known=trace.learned_tokens,
+        recalled=trace.recall_tokens,
     )
 
 

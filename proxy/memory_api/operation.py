@@ -97,7 +97,7 @@ def handler_of(operation: Operation, api: Api, access: Access) -> Handler:
 
     async def handle(request: Request) -> Response:
         tenant = await _tenant(operation, access, request)
-        reservation = api.rooms.reserve_for(request.scope, tenant)
+        reservation = api.byte_budgets.reserve_for(request.scope, tenant)
         call = Call(api, access, request, tenant, reservation)
         arguments = [await _await_if_needed(reader(call)) for reader in operation.readers]
         if operation.of_a_tenant:

@@ -46,8 +46,8 @@ def words(*known: str) -> dict[str, Any]:
     return {"type": "string", "pattern": f"^{one_word}(?:,{one_word})*$"}
 
 
-def whole(least: int, most: int, default: int | None = None) -> dict[str, Any]:
-    schema = {"type": "integer", "minimum": least, "maximum": most}
+def integer_schema(minimum: int, maximum: int, default: int | None = None) -> dict[str, Any]:
+    schema = {"type": "integer", "minimum": minimum, "maximum": maximum}
     return schema if default is None else {**schema, "default": default}
 
 
@@ -190,7 +190,7 @@ LIMIT = Parameter(
     "limit",
     "query",
     "The most that one part has.",
-    whole(1, MAX_LIMIT, DEFAULT_LIMIT),
+    integer_schema(1, MAX_LIMIT, DEFAULT_LIMIT),
     read=_limit,
 )
 AFTER = Parameter(

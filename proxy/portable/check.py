@@ -190,7 +190,10 @@ def _check_record(exchange: Exchange) -> None:
     injection.all_recalled()
     _RAWS.decode(injection.tools)
     trace = decode_trace(injection) or PromptTrace()
-    if max(injection.tokens, injection.evicted_tokens, trace.known, trace.recall) > MAX_TOKENS:
+    if (
+        max(injection.tokens, injection.evicted_tokens, trace.learned_tokens, trace.recall_tokens)
+        > MAX_TOKENS
+    ):
         raise ValueError("an exchange of more tokens than anybody can add up")
 
 

@@ -97,8 +97,8 @@ class MessageLine(ExportLine, frozen=True, kw_only=True, tag="message"):
     choice: Number = 0
     created_at: Time = 0.0
     shape: str = ""
-    told: Number = 0
-    words: Number = 0
+    call_text_tokens: Number = msgspec.field(name="told", default=0)
+    side_text_tokens: Number = msgspec.field(name="words", default=0)
     body: msgspec.Raw
     wire: msgspec.Raw = NULL
 

@@ -167,8 +167,8 @@ def _line(line: format.MessageLine) -> StoredMessage:
         choice=line.choice,
         created_at=line.created_at,
         shape=line.shape,
-        told=line.told,
-        words=line.words,
+        call_text_tokens=line.call_text_tokens,
+        side_text_tokens=line.side_text_tokens,
     )
     return StoredMessage(
         Position(line.turn, line.seq),

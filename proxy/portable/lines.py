@@ -256,8 +256,8 @@ def _message(line: StoredMessage) -> format.MessageLine:
         choice=card.choice,
         created_at=card.created_at,
         shape=card.shape,
-        told=card.told,
-        words=card.words,
+        call_text_tokens=card.call_text_tokens,
+        side_text_tokens=card.side_text_tokens,
         body=embed_json(line.body),
         wire=embed_json(line.wire),
     )

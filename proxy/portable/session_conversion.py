@@ -105,7 +105,7 @@ def card_of(message: ChatMessage, body: bytes, id: str, at: float, count: Count)
         blank=blank,
         created_at=at,
         shape=message.shape,
-        words=tokens_without_calls(message.text, message.calls, count),
+        side_text_tokens=tokens_without_calls(message.text, message.calls, count),
     )
 
 

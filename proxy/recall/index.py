@@ -190,8 +190,8 @@ class IndexBatch(msgspec.Struct, frozen=True):
     ``rows`` are appended; the first of them gets the number ``first``, which is how many rows there
     are.  ``postings`` are appended to those of each term.  ``mark`` replaces the session's mark
     (None leaves it).  ``ttl`` in seconds: the index lives at least so long from now on, 0 for ever.
-    ``began`` is when the session did, in Unix seconds: it may have been erased since it was read.
-    None: the batch is of no session.
+    ``session_created_at`` is when the session did, in Unix seconds: it may have been erased since
+    it was read.  None: the batch is of no session.
     """
 
     revision: int
@@ -202,7 +202,7 @@ class IndexBatch(msgspec.Struct, frozen=True):
     rows: bytes = b""
     postings: Mapping[bytes, bytes] = msgspec.field(default_factory=dict)
     ttl: int = 0
-    began: float | None = None
+    session_created_at: float | None = None
 
 
 class Unindexed(NamedTuple):

@@ -212,7 +212,11 @@ class IndexCache:
         """Rows by number, and the names of their sessions, of an index that was of this revision
         and state.  Raises StoreError."""
         cached = self._owners.get(owner)
-        if cached is None or cached.state.born != state.born or cached.revision < revision:
+        if (
+            cached is None
+            or cached.state.created_at != state.created_at
+            or cached.revision < revision
+        ):
             return await self._index.rows(owner, numbers.tolist())
         self._owners.move_to_end(owner)
         self._apply(cached, cached.enlarge, int(numbers.max(initial=0)) + 1)

@@ -7,8 +7,8 @@ In this order, each with what the store has returned:
 3. ``rank``: with their rows, the shortlist of passages to read in history, best first.
 4. ``later_changes``: later statements of the user about the best one; ``merged`` appends them.
 
-``replay`` makes the shortlist of an earlier recall again.  ``recollection`` selects from a
-shortlist.
+``shortlist_of_recalled`` makes the shortlist of an earlier recall again.  ``recollection`` selects
+from a shortlist.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from proxy.recall.ranking.select import (
     is_relevant,
 )
 from proxy.recall.ranking.updates import later_statements
-from proxy.recall.results import Place
+from proxy.recall.results import PassagePlace
 from proxy.recall.semantic.vectors import NO_SIMILARITIES, Similarities
 
-PlaceOf = Callable[[int, int, int], Place | None]
+PlaceOf = Callable[[int, int, int], PassagePlace | None]
 
 MAX_PASSAGES = 80
 """Passages that are looked up in history for one question."""
@@ -55,15 +55,15 @@ class Selection(msgspec.Struct, frozen=True):
     """The passages whose rows to read for a question, from a ``lookup`` in an index of this
     ``state``.
 
-    ``numbers``, ascending, are to be ranked, ``following`` come after the best ones; ``standing``
-    are those with standing instructions, newest first.
+    ``numbers``, ascending, are to be ranked, ``following_numbers`` come after the best ones;
+    ``standing`` are those with standing instructions, newest first.
     """
 
     query: RecallQuery
     matches: Matches
     numbers: Numbers
-    following: Numbers
-    near: Similarities
+    following_numbers: Numbers
+    similarities: Similarities
     standing: tuple[int, ...]
     dismissed: frozenset[str]
     now: float
@@ -78,7 +78,9 @@ class Selection(msgspec.Struct, frozen=True):
     @property
     def all_numbers(self) -> Numbers:
         """Every passage whose row is needed."""
-        return np.concatenate([self.numbers, self.following, np.array(self.standing, np.uint32)])
+        return np.concatenate(
+            [self.numbers, self.following_numbers, np.array(self.standing, np.uint32)]
+        )
 
 
 class Shortlist(msgspec.Struct, frozen=True):
@@ -92,7 +94,7 @@ class Shortlist(msgspec.Struct, frozen=True):
     matches: Matches
     ranked: Sequence[Ranked]
     standing: Sequence[int]
-    places: Mapping[int, Place]
+    places: Mapping[int, PassagePlace]
     dismissed: frozenset[str] = frozenset()
     now: float = 0.0
     has_similar: bool = False
@@ -126,8 +128,8 @@ def select(
         query=query,
         matches=matches,
         numbers=_numbers(matches, near) if recalls else NO_PASSAGES,
-        following=numbers_after_best(matches) if recalls else NO_PASSAGES,
-        near=near,
+        following_numbers=numbers_after_best(matches) if recalls else NO_PASSAGES,
+        similarities=near,
         standing=tuple(reversed(state.standing)),
         dismissed=frozenset(state.dismissed),
         now=now,
@@ -146,7 +148,7 @@ def rank(selection: Selection, found: Rows) -> Shortlist:
     """The shortlist; ``found`` are the rows of ``selection.all_numbers``."""
     rows = read_rows(found.data)
     ranked_end = selection.numbers.size
-    behind_end = ranked_end + selection.following.size
+    behind_end = ranked_end + selection.following_numbers.size
     place_of = _place_of(selection, found.sessions)
     best = _ranked(selection, rows[:ranked_end])
     left = _tokens_left(selection, best)
@@ -161,16 +163,18 @@ def rank(selection: Selection, found: Rows) -> Shortlist:
         places | standing,
         selection.dismissed,
         selection.now,
-        selection.near.related,
+        selection.similarities.related,
         selection
         if left >= MIN_TOKENS_LEFT and not selection.matches.question.is_general
         else None,
     )
 
 
-def _standing_places(selection: Selection, rows: Array, place_of: PlaceOf) -> dict[int, Place]:
+def _standing_places(
+    selection: Selection, rows: Array, place_of: PlaceOf
+) -> dict[int, PassagePlace]:
     """The places of the passages with standing instructions by number; ``rows`` are theirs."""
-    places: dict[int, Place] = {}
+    places: dict[int, PassagePlace] = {}
     for number, row in zip(selection.standing, rows, strict=True):
         session, seq, check, *_ = row.item()
         place = place_of(session, seq, check)
@@ -195,11 +199,11 @@ def merged(shortlist: Shortlist, more: Shortlist) -> Shortlist:
     return msgspec.structs.replace(shortlist, ranked=ranked, places=places)
 
 
-def replay(selection: Selection, refs: Sequence[Recalled]) -> Shortlist:
+def shortlist_of_recalled(selection: Selection, refs: Sequence[Recalled]) -> Shortlist:
     """The shortlist of what an earlier request recalled for the same message."""
     sessions = list(dict.fromkeys(ref.session for ref in refs))
     places = {
-        i: Place(ref.session, sessions.index(ref.session), ref.seq, message=ref.message)
+        i: PassagePlace(ref.session, sessions.index(ref.session), ref.seq, message=ref.message)
         for i, ref in enumerate(refs)
     }
     ranked = [
@@ -210,7 +214,7 @@ def replay(selection: Selection, refs: Sequence[Recalled]) -> Shortlist:
     return Shortlist(query, selection.matches, ranked, standing, places, dismissed, now)
 
 
-def _ranked_before(number: int, place: Place, ref: Recalled) -> Ranked:
+def _ranked_before(number: int, place: PassagePlace, ref: Recalled) -> Ranked:
     values = tuple(ref.parts.get(name, 0.0) for name in PARTS)
     of_row = (number, place.number, place.seq, place.check, ref.tokens)
     return Ranked(*of_row, ref.score, values, ref.flags)
@@ -224,7 +228,9 @@ def _ranked(selection: Selection, rows: Array) -> Sequence[Ranked]:
         half_life_days=query.options.half_life_days,
         session=own if query.own_session_only else None,
         roles=frozenset(query.options.roles),
-        dense=selection.near.of(selection.numbers) if selection.near.numbers.size else {},
+        dense_scores=selection.similarities.of(selection.numbers)
+        if selection.similarities.numbers.size
+        else {},
     )
     found = rank_passages(selection.matches, selection.numbers, rows, options, query.budget)
     return diversify_sessions(found) if selection.matches.question.asks_list else found
@@ -242,14 +248,16 @@ def _tokens_left(selection: Selection, found: Sequence[Ranked]) -> int:
 def _following(selection: Selection, found: Sequence[Ranked], rows: Array) -> Sequence[Ranked]:
     """Brief statements of the user after the best passage."""
     return brief_statements_after(
-        found[0], selection.following, rows, {each.number for each in found}
+        found[0], selection.following_numbers, rows, {each.number for each in found}
     )
 
 
-def _placed(ranked: Iterable[Ranked], place_of: PlaceOf) -> tuple[list[Ranked], dict[int, Place]]:
+def _placed(
+    ranked: Iterable[Ranked], place_of: PlaceOf
+) -> tuple[list[Ranked], dict[int, PassagePlace]]:
     """The first ``MAX_PASSAGES`` of those that have a place, and their places by number."""
     listed: list[Ranked] = []
-    places: dict[int, Place] = {}
+    places: dict[int, PassagePlace] = {}
     for each in ranked:
         if len(listed) == MAX_PASSAGES:
             break
@@ -266,12 +274,12 @@ def _place_of(selection: Selection, names: Mapping[int, str]) -> PlaceOf:
     own, shown = selection.session, selection.query.shown_seqs
     own_only = selection.query.own_session_only
 
-    def place_of(number: int, seq: int, check: int) -> Place | None:
+    def place_of(number: int, seq: int, check: int) -> PassagePlace | None:
         session = names.get(number)
         if session is None or not seq:
             return None
         if seq in shown if number == own else own_only:
             return None
-        return Place(session, number, seq, check)
+        return PassagePlace(session, number, seq, check)
 
     return place_of

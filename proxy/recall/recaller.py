@@ -26,8 +26,8 @@ from proxy.recall.pipeline import (
     match_terms,
     merged,
     rank,
-    replay,
     select,
+    shortlist_of_recalled,
 )
 from proxy.recall.query.query import RecallOptions, RecallQuery
 from proxy.recall.query.question import Question, expand, read_question
@@ -130,7 +130,7 @@ class Recaller:
         if not numbers.size:
             return None
         if query.replayed is not None:
-            return replay(selection, query.replayed)
+            return shortlist_of_recalled(selection, query.replayed)
         state, revision = selection.state, selection.lookup.revision
         rows = await self._index.rows(query.owner, numbers, state, revision)
         return rank(selection, rows)
@@ -155,7 +155,7 @@ class Recaller:
         owner, state = query.owner, found.state
         if state is None:
             self._index_updater.on_stale_index(owner)
-        elif not found.lookup.revision or (owner.user and state.caught_up <= 0):
+        elif not found.lookup.revision or (owner.user and state.caught_up_at <= 0):
             self._index_updater.on_missing_index(owner)
         return found
 

@@ -13,7 +13,7 @@ from proxy.recall.notes.notes import with_notes
 from proxy.recall.pipeline import Shortlist
 from proxy.recall.query.dates import utc_offset
 from proxy.recall.query.query import RecallQuery
-from proxy.recall.ranking.select import Passage, allotted_tokens, choose
+from proxy.recall.ranking.select import Passage, allotted_tokens, choose_passages
 from proxy.recall.ranking.updates import NewWords, best_statement, new_words_of
 from proxy.recall.results import Kind, PassageSource, RecallHit, Recollection
 from proxy.recall.standing.in_force import instructions_in_force, pinned
@@ -94,7 +94,7 @@ def _chosen(
         return sources[number].is_current
 
     shown = () if query.is_search else (query.text,)
-    chosen = choose(
+    chosen = choose_passages(
         shortlist.matches, shortlist.ranked, passage_of, budget, shown, is_current, reserve
     )
     why = {each.number: each for each in shortlist.ranked}

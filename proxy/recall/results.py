@@ -110,7 +110,7 @@ class Recollection(msgspec.Struct, frozen=True):
         standing, left = _standing_within(self.standing, cost, budget)
         return Recollection(_passages_within(self.passages, own, cost, left), standing)
 
-    def topped_up(self, more: Recollection, own: str, cost: Cost, left: int) -> Recollection:
+    def with_more(self, more: Recollection, own: str, cost: Cost, left: int) -> Recollection:
         """With the passages of ``more`` that fit into the ``left`` tokens in addition, in the order
         of ``more``; itself if none does."""
         places = {(one.session, one.seq) for one in self.passages}
@@ -265,7 +265,7 @@ def _indented(text: str) -> str:
     return "\n  ".join(text.strip().splitlines())
 
 
-class Place(msgspec.Struct, frozen=True, gc=False):
+class PassagePlace(msgspec.Struct, frozen=True, gc=False):
     """Where a passage is in history: the session's name and number, the seq, and the check of its
     message, or, in a replay, the message's id."""
 
@@ -286,7 +286,7 @@ class PassageSource(msgspec.Struct, frozen=True, gc=False):
     """The message at a place, the author's own text in it, and the share of the whole text that
     this is."""
 
-    place: Place
+    place: PassagePlace
     message: Message
     text: str
     share: float = 1.0

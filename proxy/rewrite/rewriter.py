@@ -101,7 +101,7 @@ class Rewriter:
         if not self._may(tenant):
             return Rewriting(None, 0.0)
         text = prompt_of(question, before, settings.max_input_tokens, self._count)
-        asked = assignment(tenant, FEATURE, settings, text, model, most_bytes=ANSWER_BYTES)
+        asked = assignment(tenant, FEATURE, settings, text, model, max_answer_bytes=ANSWER_BYTES)
         task = asyncio.create_task(self._request(asked, question, before), name="rewrite")
         self._running.add(task)
         self._busy[tenant] += 1

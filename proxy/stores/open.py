@@ -25,7 +25,7 @@ else:  # 8 MB that SQLite has no use for
 class Backend(Store, Index, Items, Meter, Protocol):
     """All contracts in one.  Every method raises StoreError and nothing else."""
 
-    def patient(self, seconds: float) -> Self:
+    def with_long_timeout(self, seconds: float) -> Self:
         """The same store with ``seconds`` as the timeout of reads and writes: for background work.
 
         It is opened and closed separately, while this one is open.

@@ -29,10 +29,10 @@ class WrittenSummary(msgspec.Struct, frozen=True):
 SESSIONS = 64
 SECONDS = 3600.0
 CHARACTERS = 256 * 1024
-"""Limits of ``Unfinished``: sessions, seconds, and characters of each session."""
+"""Limits of ``UnstoredSummaries``: sessions, seconds, and characters of each session."""
 
 
-class Unfinished:
+class UnstoredSummaries:
     """Summaries that the model has written and that are not stored yet, so that a retry does not
     pay for them again.  ``clock`` gives seconds.
     """
@@ -44,12 +44,12 @@ class Unfinished:
         _ALL.add(self)
 
     def __repr__(self) -> str:
-        return f"<Unfinished [{len(self._kept)} sessions]>"
+        return f"<UnstoredSummaries [{len(self._kept)} sessions]>"
 
     def find(self, key: SessionKey, asked: Assignment) -> WrittenSummary | None:
         return self._kept.get(key, {}).get(_digest(asked))
 
-    def keep(self, key: SessionKey, asked: Assignment, written: WrittenSummary) -> None:
+    def put(self, key: SessionKey, asked: Assignment, written: WrittenSummary) -> None:
         """Keep it, unless the session has too much: the first ones are needed to find the rest."""
         kept = self._kept.get(key, {})
         if sum(len(each.text) for each in kept.values()) + len(written.text) <= CHARACTERS:
@@ -66,7 +66,8 @@ def _digest(asked: Assignment) -> bytes:
 
 DRAFTS = 1000
 DRAFT_SECONDS = 2 * 86_400.0
-"""Limits of ``Drafts``: sessions, and seconds; longer than the day whose token budget is spent."""
+"""Limits of ``RebuildDrafts``: sessions, and seconds; longer than the day whose token budget is
+spent."""
 
 
 class _Draft(NamedTuple):
@@ -85,12 +86,12 @@ class _Draft(NamedTuple):
     @classmethod
     def of(cls, profile: str, snapshot: Snapshot, summary: Summary) -> _Draft:
         newest = newest_seen(summary, snapshot)
-        return cls(profile, snapshot.began, snapshot.changes, newest, summary)
+        return cls(profile, snapshot.created_at, snapshot.changes, newest, summary)
 
 
-class Drafts:
-    """Unfinished rebuilds of summaries: one that needs more than a day's token budget continues on
-    the next day.  ``clock`` gives seconds.
+class RebuildDrafts:
+    """UnstoredSummaries rebuilds of summaries: one that needs more than a day's token budget
+    continues on the next day.  ``clock`` gives seconds.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -98,7 +99,7 @@ class Drafts:
         _ALL.add(self)
 
     def __repr__(self) -> str:
-        return f"<Drafts [{len(self._kept)} sessions]>"
+        return f"<RebuildDrafts [{len(self._kept)} sessions]>"
 
     def find(self, key: SessionKey, profile: str, snapshot: Snapshot) -> Summary | None:
         """The draft of a session, None if the session may have changed since."""
@@ -107,14 +108,14 @@ class Drafts:
             return None
         return draft.summary
 
-    def keep(self, key: SessionKey, profile: str, snapshot: Snapshot, summary: Summary) -> None:
+    def put(self, key: SessionKey, profile: str, snapshot: Snapshot, summary: Summary) -> None:
         self._kept[key] = _Draft.of(profile, snapshot, summary)
 
     def forget(self, key: SessionKey) -> None:
         self._kept.pop(key, None)
 
 
-_ALL: WeakSet[Unfinished | Drafts] = WeakSet()
+_ALL: WeakSet[UnstoredSummaries | RebuildDrafts] = WeakSet()
 
 
 def forget_written(key: SessionKey) -> None:
@@ -152,14 +153,14 @@ class FailedTurns:
     def __repr__(self) -> str:
         return f"<GivenUp [{len(self._known)} sessions]>"
 
-    def note(
+    def add(
         self, key: SessionKey, version: int, turns: Sequence[Turn], *, refused: bool = False
     ) -> None:
         known = self._of(key, version, turns)
         times = known.times + 1 if known and not refused else 1
         self._known[key] = _FailedAttempt(len(turns), times, _mark(version, turns))
 
-    def knows(self, key: SessionKey, version: int, turns: Sequence[Turn]) -> bool:
+    def has_failed(self, key: SessionKey, version: int, turns: Sequence[Turn]) -> bool:
         known = self._of(key, version, turns)
         return known is not None and len(turns) < known.turns + 2 ** min(known.times - 1, DOUBLINGS)
 

@@ -98,7 +98,7 @@ def lines_of(card: Card, body: bytes, decode: Decode) -> list[TranscriptLine]:
     return [TranscriptLine(*map(well_formed, line)) for line in lines]
 
 
-def pieces_of(line: TranscriptLine, most: int, count: Count) -> Iterator[str]:
+def split_line(line: TranscriptLine, most: int, count: Count) -> Iterator[str]:
     """The line in pieces of at most ``most`` tokens; each but the first says that it goes on.
 
     A piece is never less than a character, whatever that costs.
@@ -124,10 +124,10 @@ def _first_tokens(text: str, most: int, count: Count) -> str:
     size = min(len(text), most * _CHARACTERS)
     while size > 1 and (tokens := count(text[:size])) > most:
         size = max(1, min(size - 1, size * most // tokens))
-    return text[: place_to_cut(text, size)]
+    return text[: cut_position(text, size)]
 
 
-def place_to_cut(text: str, size: int) -> int:
+def cut_position(text: str, size: int) -> int:
     """Where a text is cut so that it has at most so many characters, where it hurts least."""
     if size >= len(text):
         return size
@@ -214,7 +214,7 @@ WORDS_PER_TOKEN = 0.6
 NO_SUMMARY = "(none)"
 
 
-def fill(settings: SummarySettings, summary: str, new_lines: str) -> str:
+def fill_template(settings: SummarySettings, summary: str, new_lines: str) -> str:
     """The text of the request; ``summary`` is "" for the first one.
 
     One pass: what is put in is never searched, and all other braces stay.  A focus that the

@@ -20,12 +20,12 @@ from proxy.background.completion import (
     Refused,
     retry_denied,
 )
-from proxy.memory.model import Ask, SessionKey, Snapshot, Summary, Work
+from proxy.memory.model import LoadOptions, SessionKey, Snapshot, Summary, Work
 from proxy.memory.prompt.window import Window
 from proxy.memory.store import Memory, Summaries
 from proxy.settings import ProfileSettings
 from proxy.settings.learned import SummarySettings
-from proxy.summary.attempts import Drafts, FailedTurns, Unfinished
+from proxy.summary.attempts import FailedTurns, RebuildDrafts, UnstoredSummaries
 from proxy.summary.lines import Count, Decode, TranscriptLine, lines_of, with_day_lines
 from proxy.summary.uncovered_turns import (
     SummaryBatch,
@@ -60,7 +60,7 @@ class _SessionView(msgspec.Struct, frozen=True):
 
     since: float
     key: SessionKey
-    ask: Ask
+    options: LoadOptions
     snapshot: Snapshot
     waiting: Sequence[Turn]
 
@@ -92,17 +92,19 @@ class Summarizer:
         clock: Callable[[], float],
     ) -> None:
         self._store, self._profile_of, self._window_of = store, profile_of, window_of
-        self._unfinished = Unfinished(clock)
+        self._unfinished = UnstoredSummaries(clock)
         self._writer = Writer(completer, count, self._unfinished)
         self._decode, self._count, self._clock = decode, count, clock
-        self._given_up, self._drafts = FailedTurns(), Drafts(clock)
+        self._given_up, self._drafts = FailedTurns(), RebuildDrafts(clock)
 
     def __repr__(self) -> str:
         return f"<Summarizer {self._given_up!r}>"
 
-    def ready(self, work: Work) -> bool:
+    def is_ready(self, work: Work) -> bool:
         profile = self._profile(work)
-        return profile is None or self._writer.ready(SummaryRequest(work.tenant, profile.summary))
+        return profile is None or self._writer.is_ready(
+            SummaryRequest(work.tenant, profile.summary)
+        )
 
     async def run(self, work: Work) -> float | None:
         """See Job.
@@ -174,7 +176,7 @@ class Summarizer:
 
         It continues the draft of an earlier attempt, if there is one.
         """
-        whose = view.key, view.ask.profile, view.snapshot
+        whose = view.key, view.options.profile, view.snapshot
         summary = self._drafts.find(*whose)
         while True:
             snapshot = replace(view.snapshot, summary=summary)
@@ -186,13 +188,15 @@ class Summarizer:
             summary = await self._next(step, batch, settings)
             if summary is None:
                 return None
-            self._drafts.keep(*whose, summary)
+            self._drafts.put(*whose, summary)
 
     async def _load_view(self, work: Work, window: Window) -> _SessionView:
         since, key = self._clock(), work.key
-        ask = Ask(profile=work.profile, whole=True, max_messages=0)  # no bodies but the window's
+        options = LoadOptions(
+            profile=work.profile, whole=True, max_messages=0
+        )  # no bodies but the window's
         return _SessionView(
-            since, key, ask, after_eviction(await self._store.load(key, ask), window), ()
+            since, key, options, after_eviction(await self._store.load(key, options), window), ()
         )
 
     async def _step(self, view: _SessionView, settings: SummarySettings) -> Step:
@@ -201,7 +205,7 @@ class Summarizer:
         "nothing": it failed now or the last time, and the session is stalled, as if it raises: its
         window moves on without a summary.  Raises CompletionError and StoreError.
         """
-        given_up = self._given_up.knows(view.key, view.version, view.waiting)
+        given_up = self._given_up.has_failed(view.key, view.version, view.waiting)
         if given_up and view.snapshot.stalled:
             return "nothing"
         batch = await self._batch(view, settings.max_input_tokens)
@@ -210,10 +214,10 @@ class Summarizer:
         try:
             summary = await self._next(view, batch, settings)
         except CompletionError as error:
-            await self._stall(view, error)
+            await self._mark_stalled(view, error)
             raise
         if summary is None:
-            await self._stall(view, None)
+            await self._mark_stalled(view, None)
             return "nothing"
         return "done" if await self._put(view, summary) else "conflict"
 
@@ -241,7 +245,7 @@ class Summarizer:
         Raises CompletionError and StoreError.
         """
         last, base = view.snapshot.last, view.base
-        model = (last.asked or last.model) if last else None
+        model = (last.requested_model or last.model) if last else None
         request = SummaryRequest(view.key.tenant, settings, model)
         text = base.text if base else ""
         written = await self._writer.write(view.key, request, text, batch.parts)
@@ -256,12 +260,12 @@ class Summarizer:
             created_at=self._clock(),
         )
 
-    async def _stall(self, view: _SessionView, failure: CompletionError | None) -> None:
+    async def _mark_stalled(self, view: _SessionView, failure: CompletionError | None) -> None:
         """Stall the session after a failure; None if the model did not write a summary."""
         refused = isinstance(failure, Refused)
         if refused or failure is None:
-            self._given_up.note(view.key, view.version, view.waiting, refused=refused)
-        await self._store.stall(view.key, view.snapshot.began)
+            self._given_up.add(view.key, view.version, view.waiting, refused=refused)
+        await self._store.mark_stalled(view.key, view.snapshot.created_at)
 
     async def _put(self, view: _SessionView, summary: Summary, *, anew: bool = False) -> bool:
         """Store a summary; False if the messages that it covers have changed.
@@ -272,13 +276,13 @@ class Summarizer:
         newest = newest_seen(summary, view.snapshot)
         for _ in range(CONFLICTS):
             seen = view.snapshot
-            as_seen = (view.version, seen.changes, view.since, seen.began, newest)
+            as_seen = (view.version, seen.changes, view.since, seen.created_at, newest)
             if await self._store.put_summary(view.key, summary, *as_seen):
                 self._unfinished.forget(view.key)
                 return True
-            fresh = await self._store.load(view.key, view.ask)
+            fresh = await self._store.load(view.key, view.options)
             same = covered_by(summary, fresh) == covered_by(summary, seen)
-            if not same or fresh.began != seen.began:
+            if not same or fresh.created_at != seen.created_at:
                 return False
             others = fresh.summary != seen.summary
             if others and not (anew and fresh.summary and not fresh.summary.edited):
@@ -299,8 +303,8 @@ class Rebuilder:
     def __repr__(self) -> str:
         return f"<Rebuilder of {self._summarizer!r}>"
 
-    def ready(self, work: Work) -> bool:
-        return self._summarizer.ready(work)
+    def is_ready(self, work: Work) -> bool:
+        return self._summarizer.is_ready(work)
 
     async def run(self, work: Work) -> float | None:
         try:

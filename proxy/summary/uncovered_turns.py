@@ -13,10 +13,10 @@ import msgspec
 from msgspec.structs import replace
 
 from proxy.memory.model import LOG_START, Entry, Position, Snapshot, Summary
-from proxy.memory.prompt.window import Window, advance
+from proxy.memory.prompt.window import Window, advance_start
 from proxy.memory.reconciliation.match import open_calls
 from proxy.settings.learned import SummarySettings
-from proxy.summary.lines import Count, TranscriptLine, pieces_of
+from proxy.summary.lines import Count, TranscriptLine, split_line
 
 NO_SUMMARY_YET = Summary(text="", version=0)
 """Stands for the summary of a session that has none."""
@@ -48,7 +48,7 @@ def after_eviction(snapshot: Snapshot, window: Window) -> Snapshot:
     So the summary can be stored before it is needed.
     """
     room = window.reduced_by(snapshot.system_tokens)
-    start = advance(snapshot.log, snapshot.start or LOG_START, room)
+    start = advance_start(snapshot.log, snapshot.start or LOG_START, room)
     return replace(snapshot, start=start)
 
 
@@ -123,7 +123,7 @@ def _first_excluded_turn(snapshot: Snapshot, settings: SummarySettings) -> int:
     if not snapshot.log:
         return 0
     waiting = open_calls(snapshot.log).values()
-    unanswered = {entry.position.turn for entry in waiting if not entry.card.told}
+    unanswered = {entry.position.turn for entry in waiting if not entry.card.call_text_tokens}
     if settings.mode == "summary":
         return _first_unfinished_turn(snapshot.log, unanswered)
     newest, start = snapshot.end.turn, (snapshot.start or LOG_START).turn
@@ -212,7 +212,7 @@ def _parts(lines: Iterable[TranscriptLine], max_tokens: int, count: Count) -> It
     """The lines in parts of at most ``max_tokens``; longer lines are split."""
     part: list[str] = []
     tokens = 0
-    for piece in (piece for line in lines for piece in pieces_of(line, max_tokens - 1, count)):
+    for piece in (piece for line in lines for piece in split_line(line, max_tokens - 1, count)):
         room = _line_tokens(piece, count)
         if part and tokens + room > max_tokens:
             yield "\n".join(part)

@@ -21,8 +21,8 @@ from proxy.chat.jsontext import well_formed
 from proxy.memory.model import SessionKey
 from proxy.recall.lexicon.loader import alternation, any_of, lazy_pattern, patterns, phrase_pattern
 from proxy.settings.learned import SummarySettings
-from proxy.summary.attempts import Unfinished, WrittenSummary
-from proxy.summary.lines import NO_SUMMARY, VARIABLE, Count, fill, place_to_cut
+from proxy.summary.attempts import UnstoredSummaries, WrittenSummary
+from proxy.summary.lines import NO_SUMMARY, VARIABLE, Count, cut_position, fill_template
 
 Fault = Literal["empty", "echo", "role_lines", "chatty", "too_long"]
 
@@ -88,7 +88,7 @@ _QUOTES = {'"': '"', "'": "'", "“": "”", "„": "“", "«": "»", "「": "�
 _LAYERS = 5
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class CheckedSummary(msgspec.Struct, frozen=True):
     """The text without its wrapping, its tokens, and what it is instead of a summary, or None."""
 
     text: str
@@ -96,12 +96,12 @@ class Verdict(msgspec.Struct, frozen=True):
     fault: Fault | None
 
 
-def judge(written: str, template: str, max_tokens: int, count: Count) -> Verdict:
+def check_summary(written: str, template: str, max_tokens: int, count: Count) -> CheckedSummary:
     """``written`` is what the model has answered to the filled ``template``."""
-    text = unwrapped(well_formed(written))
+    text = without_wrapping(well_formed(written))
     tokens = count(text)
     too_long: Fault | None = "too_long" if tokens > max_tokens else None
-    return Verdict(text, tokens, _fault(text, template) or too_long)
+    return CheckedSummary(text, tokens, _fault(text, template) or too_long)
 
 
 def _fault(text: str, template: str) -> Fault | None:
@@ -111,7 +111,7 @@ def _fault(text: str, template: str) -> Fault | None:
         return "echo"
     if _is_transcript(text):
         return "role_lines"
-    return "chatty" if opens_like_chat(text) or asks_back(text) else None
+    return "chatty" if begins_like_chat(text) or ends_with_question(text) else None
 
 
 def _is_transcript(text: str) -> bool:
@@ -138,12 +138,12 @@ def _flat(text: str) -> str:
     return " ".join(text.split())
 
 
-def opens_like_chat(text: str) -> bool:
+def begins_like_chat(text: str) -> bool:
     """Does it begin as answers to people begin: an apology, a greeting, an offer, a question?"""
     return _OPENING.match(text.lstrip("*_# ").replace("’", "'")) is not None
 
 
-def asks_back(text: str) -> bool:
+def ends_with_question(text: str) -> bool:
     """Does it end with a question to the reader, one that it does not report?"""
     last = _LAST_SENTENCE.search(text.rstrip("*_ \n")[-_MAX_QUESTION:])
     return (
@@ -153,7 +153,7 @@ def asks_back(text: str) -> bool:
     )
 
 
-def unwrapped(text: str) -> str:
+def without_wrapping(text: str) -> str:
     """The text without lead-in, fence, tags and quotes around it, and a kind closing."""
     text = text.strip()
     for _ in range(_LAYERS):
@@ -226,7 +226,7 @@ class _Continuation(NamedTuple):
 
     def assignment(self, summary: WrittenSummary | None, part: str) -> Assignment:
         text = summary.text if summary else self.base
-        return self.request.assignment(fill(self.request.settings, text, part))
+        return self.request.assignment(fill_template(self.request.settings, text, part))
 
 
 class Writer:
@@ -234,11 +234,11 @@ class Writer:
     ``unfinished`` until the caller has stored the summary.
     """
 
-    def __init__(self, completer: Completer, count: Count, unfinished: Unfinished) -> None:
+    def __init__(self, completer: Completer, count: Count, unfinished: UnstoredSummaries) -> None:
         self._completer, self._count, self._unfinished = completer, count, unfinished
 
-    def ready(self, request: SummaryRequest) -> bool:
-        return self._completer.ready(request.assignment())
+    def is_ready(self, request: SummaryRequest) -> bool:
+        return self._completer.is_ready(request.assignment())
 
     async def write(
         self, key: SessionKey, request: SummaryRequest, base: str, parts: Sequence[str]
@@ -286,16 +286,16 @@ class Writer:
         written = self._unfinished.find(continuation.key, asked)
         if written is None:
             written = await self._write_part(asked, continuation.request.settings)
-            self._unfinished.keep(continuation.key, asked, written)
+            self._unfinished.put(continuation.key, asked, written)
         return written
 
     async def _write_part(self, asked: Assignment, settings: SummarySettings) -> WrittenSummary:
         for _ in range(ATTEMPTS):
             completed = await self._completer.complete(asked)
             verdict = await asyncio.to_thread(
-                judge, completed.text, settings.prompt, settings.max_tokens, self._count
+                check_summary, completed.text, settings.prompt, settings.max_tokens, self._count
             )
-            fault = "cut off" if completed.cut else verdict.fault
+            fault = "cut off" if completed.is_truncated else verdict.fault
             if fault is None:
                 return WrittenSummary(verdict.text, verdict.tokens, completed.model)
             logger.warning("what a model wrote is no summary: %s", fault)
@@ -307,5 +307,5 @@ def _split_in_half(part: str) -> Sequence[str]:
     lines = part.split("\n")
     if middle := len(lines) // 2:
         return "\n".join(lines[:middle]), "\n".join(lines[middle:])
-    at = place_to_cut(part, len(part) // 2) if len(part) > MIN_SPLIT_CHARACTERS else 0
+    at = cut_position(part, len(part) // 2) if len(part) > MIN_SPLIT_CHARACTERS else 0
     return (part[:at], part[at:]) if at else ()

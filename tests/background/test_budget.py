@@ -26,14 +26,16 @@ class WatchedMeter(InMemoryMeter):
         self.reads = 0
         self.failure: BaseException | None = None
 
-    async def spent(self, tenant: str, days: Sequence[str]) -> Mapping[UsageKey, UsageTotals]:
+    async def usage_of_days(
+        self, tenant: str, days: Sequence[str]
+    ) -> Mapping[UsageKey, UsageTotals]:
         self.reads += 1
-        return await super().spent(tenant, days)
+        return await super().usage_of_days(tenant, days)
 
-    async def spend(self, tenant: str, account: UsageKey, spent: UsageTotals) -> None:
+    async def add_usage(self, tenant: str, account: UsageKey, spent: UsageTotals) -> None:
         if self.failure is not None:
             raise self.failure
-        await super().spend(tenant, account, spent)
+        await super().add_usage(tenant, account, spent)
 
 
 @pytest.fixture
@@ -50,22 +52,22 @@ async def test_what_is_noted_is_written_by_day_and_feature(
     meter: WatchedMeter, clock: Clock
 ) -> None:
     budget = Budget(meter, 0, clock)
-    budget.note("tenant", "summary", CALL)
-    budget.note("tenant", "summary", UsageTotals(calls=1, failed=1))
-    budget.note("tenant", "facts", CALL)
-    budget.note("other", "facts", CALL)
+    budget.add("tenant", "summary", CALL)
+    budget.add("tenant", "summary", UsageTotals(calls=1, failed=1))
+    budget.add("tenant", "facts", CALL)
+    budget.add("other", "facts", CALL)
     clock.now = MIDNIGHT
-    budget.note("tenant", "facts", CALL)
-    await budget.settle()
-    await budget.settle()
-    assert await meter.spent("tenant", [TODAY, TOMORROW]) == {
+    budget.add("tenant", "facts", CALL)
+    await budget.flush()
+    await budget.flush()
+    assert await meter.usage_of_days("tenant", [TODAY, TOMORROW]) == {
         UsageKey(TODAY, "summary"): UsageTotals(
             calls=2, failed=1, input_tokens=60, output_tokens=40
         ),
         UsageKey(TODAY, "facts"): CALL,
         UsageKey(TOMORROW, "facts"): CALL,
     }
-    assert await meter.spent("other", [TODAY]) == {UsageKey(TODAY, "facts"): CALL}
+    assert await meter.usage_of_days("other", [TODAY]) == {UsageKey(TODAY, "facts"): CALL}
 
 
 async def test_tokens_end_at_the_bound_and_begin_anew_at_midnight(
@@ -74,8 +76,8 @@ async def test_tokens_end_at_the_bound_and_begin_anew_at_midnight(
     budget = Budget(meter, 200, clock)
     for _ in range(2):
         await budget.check("tenant")
-        budget.note("tenant", "summary", CALL)
-        await budget.settle()
+        budget.add("tenant", "summary", CALL)
+        await budget.flush()
     with pytest.raises(completion.BudgetSpent) as caught:
         await budget.check("tenant")
     assert caught.value.until == MIDNIGHT
@@ -89,7 +91,7 @@ async def test_tokens_end_at_the_bound_and_begin_anew_at_midnight(
 
 async def test_without_a_bound_the_store_is_not_asked(meter: WatchedMeter, clock: Clock) -> None:
     budget = Budget(meter, 0, clock)
-    budget.note("tenant", "summary", UsageTotals(calls=1, input_tokens=10**12))
+    budget.add("tenant", "summary", UsageTotals(calls=1, input_tokens=10**12))
     await budget.check("tenant")
     assert meter.reads == 0
 
@@ -99,8 +101,8 @@ async def test_what_other_processes_spend_counts_after_a_moment(
 ) -> None:
     here, there = Budget(meter, 100, clock), Budget(meter, 100, clock)
     await here.check("tenant")
-    there.note("tenant", "facts", CALL)
-    await there.settle()
+    there.add("tenant", "facts", CALL)
+    await there.flush()
     await here.check("tenant")
     assert meter.reads == 1
     clock.now += CACHE_SECONDS
@@ -111,7 +113,7 @@ async def test_what_other_processes_spend_counts_after_a_moment(
 async def test_what_this_process_spends_counts_at_once(meter: WatchedMeter, clock: Clock) -> None:
     budget = Budget(meter, 100, clock)
     await budget.check("tenant")
-    budget.note("tenant", "facts", CALL)
+    budget.add("tenant", "facts", CALL)
     with pytest.raises(completion.BudgetSpent):
         await budget.check("tenant")
 
@@ -121,32 +123,34 @@ async def test_what_the_store_does_not_take_is_written_later_and_counts_meanwhil
 ) -> None:
     budget = Budget(meter, 150, clock)
     meter.failure = StoreError("away")
-    budget.note("tenant", "facts", CALL)
-    await budget.settle()
-    budget.note("tenant", "facts", CALL)
+    budget.add("tenant", "facts", CALL)
+    await budget.flush()
+    budget.add("tenant", "facts", CALL)
     with pytest.raises(completion.BudgetSpent):
         await budget.check("tenant")
     meter.failure = None
-    await budget.settle()
-    assert await meter.spent("tenant", [TODAY]) == {UsageKey(TODAY, "facts"): CALL + CALL}
+    await budget.flush()
+    assert await meter.usage_of_days("tenant", [TODAY]) == {UsageKey(TODAY, "facts"): CALL + CALL}
 
 
 async def test_what_was_being_written_as_it_was_cancelled_is_not_forgotten(
     meter: WatchedMeter, clock: Clock
 ) -> None:
     budget = Budget(meter, 0, clock)
-    budget.note("tenant", "facts", CALL)
+    budget.add("tenant", "facts", CALL)
     meter.failure = asyncio.CancelledError()
     with pytest.raises(asyncio.CancelledError):
-        await budget.settle()
+        await budget.flush()
     meter.failure = None
-    await budget.settle()
-    assert await meter.spent("tenant", [TODAY]) == {UsageKey(TODAY, "facts"): CALL}
+    await budget.flush()
+    assert await meter.usage_of_days("tenant", [TODAY]) == {UsageKey(TODAY, "facts"): CALL}
 
 
 async def test_a_store_that_cannot_say_is_an_error(clock: Clock) -> None:
     class Down(InMemoryMeter):
-        async def spent(self, tenant: str, days: Sequence[str]) -> Mapping[UsageKey, UsageTotals]:
+        async def usage_of_days(
+            self, tenant: str, days: Sequence[str]
+        ) -> Mapping[UsageKey, UsageTotals]:
             raise StoreError("away")
 
     with pytest.raises(StoreError):

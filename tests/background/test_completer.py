@@ -62,7 +62,7 @@ class Office:
         self.up, self.other = up, other
         self.meter, self.telemetry, self.clock = InMemoryMeter(), Telemetry(), Clock(NOON)
         self.credentials = Credentials("anonymous")
-        self.credentials.note("tenant", [(b"authorization", b"Bearer sk-tenant")])
+        self.credentials.remember("tenant", [(b"authorization", b"Bearer sk-tenant")])
         self.budget = Budget(self.meter, 1000, self.clock)
         self.upstreams: dict[str, Upstream] = {}
 
@@ -85,7 +85,7 @@ class Office:
         return await self.completer.complete(Assignment(text=text, **assigned))
 
     async def spent(self, feature: str = "facts") -> usage.UsageTotals:
-        found = await self.meter.spent("tenant", [TODAY])
+        found = await self.meter.usage_of_days("tenant", [TODAY])
         return found.get(UsageKey(TODAY, feature), usage.UsageTotals())
 
     def bodies(self) -> Sequence[Any]:
@@ -106,9 +106,9 @@ async def test_an_answer_that_was_cut_off_says_so(office: Office, reason: str) -
     cut = chat_completion("it was wri")
     cut["choices"][0]["finish_reason"] = reason
     office.up.reply(json_answer(cut))
-    assert (await office.complete("write")).cut
+    assert (await office.complete("write")).is_truncated
     office.up.reply(said("it was written"))
-    assert not (await office.complete("write")).cut
+    assert not (await office.complete("write")).is_truncated
 
 
 async def test_the_least_is_asked_and_the_answer_read(office: Office) -> None:
@@ -186,7 +186,7 @@ async def test_a_choice_that_was_blocked_is_an_empty_answer(
 ) -> None:
     blocked = {"choices": [{"index": 0, "finish_reason": "content_filter", **choice}]}
     office.up.reply(json_answer({**blocked, "usage": {"prompt_tokens": 900}}))
-    assert await office.complete() == Completed("", "m", cut=True)
+    assert await office.complete() == Completed("", "m", is_truncated=True)
     assert await office.spent() == usage.UsageTotals(calls=1, input_tokens=900)
 
 
@@ -260,7 +260,7 @@ async def test_what_is_no_answer_is_unreadable_and_its_prompt_is_paid_for(
 ) -> None:
     office.up.always(answer)
     with pytest.raises(Unreadable) as caught:
-        await office.complete(most_bytes=1000)
+        await office.complete(max_answer_bytes=1000)
     assert caught.value.retry_after is None
     assert len(office.up.requests) == 1
     assert await office.spent() == usage.UsageTotals(calls=1, failed=1, input_tokens=3)
@@ -358,7 +358,7 @@ async def test_a_format_of_the_operators_stays(office: Office) -> None:
 
 async def test_a_tenant_whose_key_is_not_known_is_not_asked_for(office: Office) -> None:
     assignment = Assignment(tenant="stranger", feature="facts", text="x", model="m")
-    assert not office.completer.ready(assignment)
+    assert not office.completer.is_ready(assignment)
     with pytest.raises(NoCredential):
         await office.completer.complete(assignment)
     assert not office.up.requests
@@ -450,15 +450,15 @@ async def test_nothing_is_asked_once_the_day_is_spent(office: Office) -> None:
 async def test_an_answer_is_not_lost_with_the_count_of_its_cost(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spend = office.meter.spend
+    spend = office.meter.add_usage
 
     async def down(*_: object) -> None:
         raise StoreError("away")
 
-    monkeypatch.setattr(office.meter, "spend", down)
+    monkeypatch.setattr(office.meter, "add_usage", down)
     office.up.reply(said("x"), said("y"))
     assert (await office.complete()).text == "x"
-    monkeypatch.setattr(office.meter, "spend", spend)
+    monkeypatch.setattr(office.meter, "add_usage", spend)
     await office.complete()
     assert (await office.spent()).calls == 2
 

@@ -6,7 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.background.completion import BudgetSpent, Failed, NoCredential, NoModel, Paused, Refused
-from proxy.background.runner import NO_MODEL, NOT_HERE, NOT_YET, Backoff, Ending, ending_of
+from proxy.background.runner import (
+    MAX_DELAY_SECONDS,
+    NO_MODEL_SECONDS,
+    OTHER_PROCESS_SECONDS,
+    Backoff,
+    JobResult,
+    result_of_error,
+)
 
 chances = st.floats(0, 1)
 
@@ -34,14 +41,26 @@ def test_each_wait_is_longer_than_the_one_before_whatever_the_chances(
 
 def test_what_exceptions_mean() -> None:
     now, wait = 1000.0, 8.0
-    assert ending_of(Refused("400"), now, wait) == Ending("refused")
-    assert ending_of(BudgetSpent(2000.0), now, wait) == Ending("put_off", 2000.0)
-    assert ending_of(BudgetSpent(80_000.0), now, wait) == Ending("put_off", now + NOT_YET)
-    assert ending_of(Paused(1030.0), now, wait) == Ending("put_off", 1030.0, backs_off=True)
-    assert ending_of(Paused(1001.0), now, wait) == Ending("put_off", 1008.0, backs_off=True)
-    assert ending_of(NoCredential(), now, wait) == Ending("put_off", now + NOT_HERE)
-    assert ending_of(NoModel(), now, wait) == Ending("put_off", now + NO_MODEL)
-    assert ending_of(Failed("500"), now, wait) == Ending("failed", 1008.0, backs_off=True)
-    assert ending_of(Failed("429", 30), now, wait) == Ending("failed", 1030.0, backs_off=True)
-    assert ending_of(Failed("429", 1.0), now, wait) == Ending("failed", 1008.0, backs_off=True)
-    assert ending_of(ValueError(), now, wait) == Ending("failed", 1008.0, backs_off=True)
+    assert result_of_error(Refused("400"), now, wait) == JobResult("refused")
+    assert result_of_error(BudgetSpent(2000.0), now, wait) == JobResult("put_off", 2000.0)
+    assert result_of_error(BudgetSpent(80_000.0), now, wait) == JobResult(
+        "put_off", now + MAX_DELAY_SECONDS
+    )
+    assert result_of_error(Paused(1030.0), now, wait) == JobResult(
+        "put_off", 1030.0, backs_off=True
+    )
+    assert result_of_error(Paused(1001.0), now, wait) == JobResult(
+        "put_off", 1008.0, backs_off=True
+    )
+    assert result_of_error(NoCredential(), now, wait) == JobResult(
+        "put_off", now + OTHER_PROCESS_SECONDS
+    )
+    assert result_of_error(NoModel(), now, wait) == JobResult("put_off", now + NO_MODEL_SECONDS)
+    assert result_of_error(Failed("500"), now, wait) == JobResult("failed", 1008.0, backs_off=True)
+    assert result_of_error(Failed("429", 30), now, wait) == JobResult(
+        "failed", 1030.0, backs_off=True
+    )
+    assert result_of_error(Failed("429", 1.0), now, wait) == JobResult(
+        "failed", 1008.0, backs_off=True
+    )
+    assert result_of_error(ValueError(), now, wait) == JobResult("failed", 1008.0, backs_off=True)

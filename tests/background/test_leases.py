@@ -192,7 +192,7 @@ def test_nothing_runs_on_after_closing() -> None:
 def test_a_runner_that_was_never_opened_can_be_closed() -> None:
     async def main() -> None:
         bench = Bench(InMemoryStore(), ScriptedJob())
-        bench.runner.awake(clock())
+        bench.runner.wake_at(clock())
         await bench.runner.close(1)
         assert repr(bench.runner) == "<Runner [running: 0]>"
         assert KEY.tenant not in repr(bench.runner)

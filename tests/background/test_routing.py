@@ -86,22 +86,22 @@ async def desk() -> AsyncIterator[Desk]:
 async def test_it_is_asked_where_a_chat_goes_or_where_the_settings_say(
     desk: Desk, asked: dict[str, str], name: str, key: str | None
 ) -> None:
-    desk.credentials[""].note("tenant", MINE)
+    desk.credentials[""].remember("tenant", MINE)
     assert await desk.ask(**asked) == (name, key)
 
 
 async def test_a_tenants_key_is_used_only_where_it_was_sent(desk: Desk) -> None:
-    desk.credentials["open"].note("tenant", MINE)
+    desk.credentials["open"].remember("tenant", MINE)
     with pytest.raises(NoCredential):
         await desk.ask(model="gpt-4o")
-    assert not desk.completer.ready(Assignment("tenant", "summary", "x", model="gpt-4o"))
+    assert not desk.completer.is_ready(Assignment("tenant", "summary", "x", model="gpt-4o"))
     assert await desk.ask(model="llama-4") == ("open", "Bearer sk-tenant")
 
 
 def test_while_no_model_is_known_it_is_ready_if_anybody_could_be_asked(desk: Desk) -> None:
-    assert desk.completer.ready(Assignment("tenant", "summary", "x"))
-    assert not desk.completer.ready(Assignment("tenant", "summary", "x", upstream="open"))
-    assert not desk.completer.ready(Assignment("tenant", "summary", "x", default_model="gpt-4o"))
+    assert desk.completer.is_ready(Assignment("tenant", "summary", "x"))
+    assert not desk.completer.is_ready(Assignment("tenant", "summary", "x", upstream="open"))
+    assert not desk.completer.is_ready(Assignment("tenant", "summary", "x", default_model="gpt-4o"))
 
 
 def test_only_those_that_take_clients_keys_have_any(desk: Desk) -> None:

@@ -9,9 +9,9 @@ from itertools import pairwise
 import pytest
 
 from proxy.background.completion import BudgetSpent, Failed, NoCredential, Paused, Refused
-from proxy.background.runner import LOGGED_SECONDS, NOT_HERE
+from proxy.background.runner import LOGGED_SECONDS, OTHER_PROCESS_SECONDS
 from proxy.logs import hashed
-from proxy.memory.model import Due, SessionKey
+from proxy.memory.model import SessionKey, WorkRequest
 from proxy.memory.store import StoreError
 from tests.support.learning.jobs import (
     FIRST,
@@ -133,7 +133,7 @@ def test_a_budget_that_was_raised_is_noticed_within_the_hour() -> None:
 
 def test_a_credential_that_has_gone_is_waited_for_and_nothing_has_failed() -> None:
     job, ended, _ = run_for(ScriptedJob(NoCredential(), NoCredential()), HOUR)
-    assert job.waits == [pytest.approx(NOT_HERE, abs=1.2)] * 2
+    assert job.waits == [pytest.approx(OTHER_PROCESS_SECONDS, abs=1.2)] * 2
     assert ended == ["put_off", "put_off", "finished"]
     assert job.ran[2][0].attempts == 0
 
@@ -169,7 +169,7 @@ def test_work_whose_model_is_left_alone_waits_longer_each_time() -> None:
 def test_work_of_a_kind_that_has_no_job_here_is_left_to_others() -> None:
     async def main() -> None:
         store, job = InMemoryStore(), ScriptedJob()
-        await store.enqueue(KEY, Due(kind="learning", profile="", at=clock()))
+        await store.enqueue(KEY, WorkRequest(kind="learning", profile="", due_at=clock()))
         bench = Bench(store, job)
         async with bench.open():
             await asyncio.sleep(HOUR)
@@ -216,7 +216,7 @@ def test_the_process_with_the_credential_takes_the_work() -> None:
 
 def test_a_job_that_does_not_know_whether_it_can_run_holds_up_no_other() -> None:
     class Unsure(ScriptedJob):
-        def ready(self, work: object) -> bool:
+        def is_ready(self, work: object) -> bool:
             raise ValueError("a bug")
 
     job, ended, _ = run_for(Unsure(), HOUR)
@@ -279,11 +279,11 @@ def test_who_is_told_looks_at_once() -> None:
         async with bench.open() as runner:
             await asyncio.sleep(0.01)
             await ask(store)
-            runner.awake(clock())
+            runner.wake_at(clock())
             await asyncio.sleep(0.001)
             assert job.times == [BEGAN + 0.01]
             await ask(store, at=clock() + 0.3)
-            runner.awake(clock() + 0.3)
+            runner.wake_at(clock() + 0.3)
             await asyncio.sleep(0.301)
             assert len(job.ran) == 2
             await ask(store, SessionKey("tenant", "of another process"))
@@ -424,7 +424,7 @@ def test_a_store_that_is_down_is_looked_at_now_and_then_and_spoken_of_once(
             await asyncio.sleep(HOUR)
             assert 100 < queue.calls["waiting"] < 140
             for _ in range(100):
-                runner.awake(clock())
+                runner.wake_at(clock())
                 await asyncio.sleep(0.001)
             assert queue.calls["waiting"] < 140
             queue.failure = None

@@ -33,8 +33,8 @@ from proxy.memory.model import SessionKey
 from proxy.recall.own_words import pasted_spans
 from proxy.settings import ProfileSettings
 from proxy.settings.learned import SummarySettings
-from proxy.summary.lines import fill
-from proxy.summary.writer import judge
+from proxy.summary.lines import fill_template
+from proxy.summary.writer import check_summary
 
 pytestmark = pytest.mark.release
 
@@ -114,8 +114,8 @@ def test_a_summary_of_a_summary_is_one_too_and_not_too_long() -> None:
     settings, summary = SummarySettings(max_tokens=200), ""
     for seed in range(8):
         lines = "\n".join(f"Human: {text}" for text in _turns(seed, 12))
-        found = written("summary", fill(settings, summary, lines))
-        verdict = judge(found, settings.prompt, settings.max_tokens, count)
+        found = written("summary", fill_template(settings, summary, lines))
+        verdict = check_summary(found, settings.prompt, settings.max_tokens, count)
         assert verdict.fault is None
         assert verdict.tokens > len(summary) / 20
         summary = verdict.text

@@ -170,7 +170,7 @@ async def office(
     store, profile = InMemoryStore(clock), few(max_input_tokens)
     spool = Spool(folder / "spool.db", store.name, 1 << 24)
     spool.open()
-    planner = Planner(store, rerender=lambda bodies: rerendered)
+    planner = Planner(store, answer_comparison=lambda bodies: rerendered)
     completer = UpstreamCompleter(
         {"": up},
         Credentials(ANONYMOUS),
@@ -184,7 +184,7 @@ async def office(
     )
     backoff = Backoff(PACE.retry_seconds, PACE.max_retry_seconds)
     runner = Runner(store, {"summary": summarizer}, 4, backoff, clock, lambda kind, what: None)
-    listeners = Listeners(on_due=lambda due: runner.awake(clock()) if due else None)
+    listeners = Listeners(on_due=lambda due: runner.wake_at(clock()) if due else None)
     recorder = recorder_over(
         store, spool, planner, lambda model: lambda body: EACH, listeners=listeners
     )
@@ -253,7 +253,7 @@ def test_when_the_days_tokens_are_spent_nothing_is_asked_until_the_next_day(
             await asyncio.sleep(midnight - clock() - 1.0)
             told = up.read()
             assert (len(up.asked), told) == (3, names(3))
-            (spent,) = (await one.store.spent(ANONYMOUS, [day_of(BEGAN)])).values()
+            (spent,) = (await one.store.usage_of_days(ANONYMOUS, [day_of(BEGAN)])).values()
             assert (spent.calls, spent.tokens) == (3, 300)
             for turn, view in enumerate(views[6:], 6):
                 assert view.told == told

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from proxy.memory.model import Ask, SessionKey
+from proxy.memory.model import LoadOptions, SessionKey
 from tests.support.client import client_of
 from tests.support.processes.running import running, settings_for
 from tests.support.store.commits import chat
@@ -239,7 +239,7 @@ async def test_no_two_pairs_of_tenant_and_session_are_one_to_a_store(url: str) -
         for number, key in enumerate(COLLIDING):
             assert await store.commit(key, chat(f"x{number}", user=f"u{number}")) == "recorded"
         for number, key in enumerate(COLLIDING):
-            snapshot = await store.load(key, Ask(profile="default", whole=True))
+            snapshot = await store.load(key, LoadOptions(profile="default", whole=True))
             assert [e.card.exchange for e in snapshot.log] == [f"x{number}"] * 2
             assert snapshot.owner == f"u{number}"
         for tenant in {key.tenant for key in COLLIDING}:

@@ -146,7 +146,7 @@ def session(
         store = make(Path(folder))
         spool = Spool(Path(folder) / "spool.db", store.name, 1 << 24)
         spool.open()
-        planner = Planner(store, rerender=lambda bodies: rerendered)
+        planner = Planner(store, answer_comparison=lambda bodies: rerendered)
         recorder = recorder_over(store, spool, planner, lambda model: lambda body: EACH, 10.0)
         opened = Session(rng, store, recorder, profile)
         try:

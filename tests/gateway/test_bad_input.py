@@ -218,7 +218,7 @@ async def test_of_a_name_without_end_the_beginning_is_recorded(one: Rig) -> None
     response = await talk.post(json.dumps({"model": model, "messages": messages("u1")}).encode())
     recorded = await talk.exchange(response.headers["x-memory-exchange-id"])
     assert one.up.requests[-1].json["model"] == model
-    assert recorded.asked == model[:MAX_NAME]
+    assert recorded.requested_model == model[:MAX_NAME]
 
 
 async def test_an_encoded_body_loses_nothing(one: Rig) -> None:

@@ -11,7 +11,7 @@ from proxy.gateway.exchange import ChatExchange
 from proxy.gateway.identity import Identity
 from proxy.gateway.recording.first_attempts import MAX_PENDING, FirstAttempts
 from proxy.memory.model import SessionKey
-from proxy.memory.prompt.compose import Rules
+from proxy.memory.prompt.compose import PromptRules
 from proxy.memory.prompt.window import Window
 from proxy.memory.reconciliation.match import Intent
 from proxy.memory.reconciliation.retry import RETRY_SECONDS
@@ -38,7 +38,7 @@ def asked(
         context=RequestContext(SessionKey("t", "s"), identity, RULES, False),
         counter=COUNTER,
         intent=Intent(retry=retry and key is None),
-        rules=Rules(window=Window()),
+        rules=PromptRules(window=Window()),
         is_side_request=False,
     )
 

@@ -16,12 +16,12 @@ from proxy.gateway.outgoing import OutgoingRequest, with_tools, without_tools
 from proxy.gateway.prompt.prompt import AssembledPrompt
 from proxy.gateway.report import Reason
 from proxy.memory.model import SessionKey, Snapshot
-from proxy.memory.planner import Planned
-from proxy.memory.prompt.compose import Rules, compose
+from proxy.memory.planner import PlannedRequest
+from proxy.memory.prompt.compose import PromptRules, compose
 from proxy.memory.prompt.window import Window
 from proxy.memory.reconciliation.match import Intent
 from proxy.memory.reconciliation.reconcile import reconcile
-from proxy.memory.recording.recorder import Prepared
+from proxy.memory.recording.recorder import PreparedRequest
 from proxy.settings import ProfileSettings
 from tests.support.talk.parsing import parse
 from tests.support.upstream.tooling import SAVE
@@ -43,7 +43,7 @@ def begun(*, side: bool = False, **fields: Any) -> ChatExchange:
         context=RequestContext(SessionKey("t", "s"), identity, ProfileRules.of(PROFILE), False),
         counter=Tokenizers().counter_for(None),
         intent=Intent(),
-        rules=Rules(window=Window()),
+        rules=PromptRules(window=Window()),
         is_side_request=side,
     )
 
@@ -54,7 +54,7 @@ def outgoing(
     said, none = exchange.request.messages, Snapshot()
     plan = reconcile(none, said, exchange.intent, lambda message, card: "")
     prompt = compose(none, plan, said, exchange.rules)
-    prepared = Prepared(Planned(none, plan, prompt, {}, ()), spools)
+    prepared = PreparedRequest(PlannedRequest(none, plan, prompt, {}, ()), spools)
     assembled = AssembledPrompt.of(LoadedExchange(exchange, prepared, None, stale), prompt)
     return OutgoingRequest(exchange, assembled, assembled.recorded, assembled.reason, 0.0)
 

@@ -11,16 +11,16 @@ from proxy.gateway.context import (
     ProfileRules,
     RequestContext,
     SideRequests,
-    ask_of,
     intent_of,
+    load_options_of,
     max_learned_tokens,
     reserved_tokens,
     rules_of,
     window_of,
 )
 from proxy.gateway.identity import Identity
-from proxy.memory.model import Ask, SessionKey
-from proxy.memory.prompt.compose import Rules
+from proxy.memory.model import LoadOptions, SessionKey
+from proxy.memory.prompt.compose import PromptRules
 from proxy.memory.prompt.window import Window
 from proxy.settings import ProfileSettings
 from tests.support.talk.parsing import parse
@@ -65,14 +65,16 @@ def test_enabled_blocks_have_their_place_in_the_budget_used_or_not() -> None:
 
 def test_a_request_asks_for_what_its_window_can_show() -> None:
     where = context(Identity(session="s", profile="p", idempotency_key="k"))
-    assert ask_of(where, Rules(Window(3, 100))) == Ask("p", False, 3, 100, "k")
+    assert load_options_of(where, PromptRules(Window(3, 100))) == LoadOptions(
+        "p", False, 3, 100, "k"
+    )
 
 
 def test_with_summaries_it_asks_for_what_none_covers_within_what_all_of_memory_may_take() -> None:
     where = context(Identity(session="s"), max_tokens=4000, summary={"enabled": True})
     rules = rules_of(request_of(b"[]"), where, len)
     assert rules.window.max_tokens == 4000 - 500 - 800
-    assert ask_of(where, rules).uncovered == 4000
+    assert load_options_of(where, rules).max_uncovered_tokens == 4000
 
 
 def test_what_is_learned_has_its_room_reserved_once_it_is_switched_on() -> None:
@@ -165,11 +167,11 @@ def test_the_remembered_system_message_is_for_requests_without_one(
     messages: bytes, remember: bool, system: bool
 ) -> None:
     where = context(Identity(session="s"), remember_system=remember)
-    assert rules_of(request_of(messages), where, len).system is system
+    assert rules_of(request_of(messages), where, len).inject_system is system
 
 
 @pytest.mark.parametrize(("mode", "inject"), [("on", True), ("read", True), ("write", False)])
 def test_mode_and_bound_of_a_request_rule_its_prompt(mode: Any, inject: bool) -> None:
     where = context(Identity(session="s", mode=mode, max_tokens=5))
     rules = rules_of(request_of(b"[]"), where, len)
-    assert (rules.inject, rules.cap) == (inject, 5)
+    assert (rules.inject, rules.max_injected_tokens) == (inject, 5)

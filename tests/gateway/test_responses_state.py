@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from proxy.memory.model import Ask, SessionKey, Snapshot
+from proxy.memory.model import LoadOptions, SessionKey, Snapshot
 from tests.support.rig import Rig, Talk, rig
 from tests.support.talk.responding import ItemTalk
 from tests.support.upstream import items
@@ -489,15 +489,15 @@ async def test_the_newest_answer_is_found_without_the_whole_log(
     talk = ItemTalk.of(one)
     for n in range(12):
         last = await asks(talk, {"input": f"u{n}", "store": False})
-    asked: list[Ask] = []
+    asked: list[LoadOptions] = []
     load = one.store.real.load
 
-    async def watched(key: SessionKey, ask: Ask) -> Snapshot:
-        asked.append(ask)
-        return await load(key, ask)
+    async def watched(key: SessionKey, options: LoadOptions) -> Snapshot:
+        asked.append(options)
+        return await load(key, options)
 
     with monkeypatch.context() as patch:
         patch.setattr(one.store, "load", watched, raising=False)
         await asks(talk, {"input": "u12", "previous_response_id": last["id"]})
-    assert asked and not any(ask.whole for ask in asked)
+    assert asked and not any(options.whole for options in asked)
     assert len(talk.input) == 25

@@ -194,7 +194,7 @@ async def test_off_nobody_is_asked_and_all_is_as_before(tmp_path: Path) -> None:
             assert len(model.asked) == enabled
             assert await rewriting_of(told, headers) == ("same" if enabled else None)
             record = await told.exchange(headers["x-memory-exchange-id"])
-            assert (b"rewriting" in bytes(record.memory.shown)) is enabled
+            assert (b"rewriting" in bytes(record.memory.trace)) is enabled
             sent.append(chats(own)[-1].body)
     assert sent[0] == sent[1]
 

@@ -68,9 +68,9 @@ async def test_what_is_injected_is_counted_as_it_is_sent(one: Rig) -> None:
     talk = await extracted(one)
     answer = await talk.ask([user("who am I?")], json_answer(chat_completion("Kai")))
     cards = [message.card for message in await talk.history()]
-    assert 0 < cards[1].told < cards[1].tokens
+    assert 0 < cards[1].call_text_tokens < cards[1].tokens
     assert answer.headers["x-memory-messages"] == "2"
-    assert int(answer.headers["x-memory-tokens"]) == cards[0].tokens + cards[1].told
+    assert int(answer.headers["x-memory-tokens"]) == cards[0].tokens + cards[1].call_text_tokens
 
 
 async def test_a_result_that_comes_all_the_same_finds_its_call(one: Rig) -> None:

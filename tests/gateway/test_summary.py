@@ -145,7 +145,7 @@ async def test_a_summary_is_written_at_once_though_the_clock_was_put_back(
     monkeypatch.setattr(steady_now, "_last", time.time() + 3600)
     talk = one.talk(**{"x-memory-profile": "all"})
     await says(talk, 0)
-    assert [due.at for due in one.store.commits[0].due] <= [time.time()]
+    assert [due.due_at for due in one.store.commits[0].work_requests] <= [time.time()]
     await summarised(talk, 1)
 
 

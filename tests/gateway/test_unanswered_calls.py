@@ -56,8 +56,8 @@ async def test_the_words_stay_whatever_the_answer_ended_with(
     answer = await talk.ask([NEXT], OK)
     assert every.up.requests[-1].messages == [ASKED, SAID, NEXT]
     cards = [message.card for message in await talk.history()]
-    assert 0 < cards[1].words < cards[1].tokens
-    assert int(answer.headers["x-memory-tokens"]) == cards[0].tokens + cards[1].words
+    assert 0 < cards[1].side_text_tokens < cards[1].tokens
+    assert int(answer.headers["x-memory-tokens"]) == cards[0].tokens + cards[1].side_text_tokens
 
 
 async def test_a_call_that_is_not_sent_takes_no_room_in_a_window(every: Rig) -> None:
@@ -113,7 +113,7 @@ async def test_words_that_waited_for_the_store_are_counted(one: Rig) -> None:
     with one.store_away():
         await talk.ask([ASKED], calling(HALF, "length"))
     await eventually(lambda: talk.ends_with(WORDS))
-    assert (await talk.history())[1].card.words > 0
+    assert (await talk.history())[1].card.side_text_tokens > 0
 
 
 async def test_an_answer_that_was_forced_into_a_call_keeps_its_arguments(one: Rig) -> None:

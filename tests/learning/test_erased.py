@@ -17,7 +17,7 @@ from proxy.learning.facts.tools import FactTools
 from proxy.memory.archive import Revision
 from proxy.memory.erasure import Subject
 from proxy.memory.items import ItemOwner
-from proxy.memory.model import Edited, SessionKey
+from proxy.memory.model import MessageEdit, SessionKey
 from proxy.settings.learned import FactsSettings
 from proxy.stores.open import Backend, open_store
 from tests.support.clock import Clock
@@ -128,7 +128,7 @@ async def edit(harness: Harness) -> None:
     """It says something else."""
     last = (await harness.store.lines(SESSION, 0, 100)).items[-2]
     body = json.dumps({"role": "user", "content": "I live somewhere."}).encode()
-    edited = Edited(card=last.card, body=body, wire=None, was=last.body)
+    edited = MessageEdit(card=last.card, body=body, wire=None, replaced_wire=last.body)
     assert await harness.store.revise(SESSION, Revision(edited=(edited,)))
 
 

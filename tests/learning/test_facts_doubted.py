@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from proxy.learning.facts.statements import Topic
-from proxy.memory.model import Due, SessionKey
+from proxy.memory.model import SessionKey, WorkRequest
 from proxy.stores.open import open_store
 from tests.support.clock import Clock
 from tests.support.learning.harness import (
@@ -121,7 +121,7 @@ async def _bosses(
         for month, at_once in zip(order, (*ready, True), strict=True):
             name = f"month{month}"
             await harness.say(TOLD[month], session=name, at=MAY + month * 30 * DAY)
-            due = Due(kind="learning", profile="", at=harness.clock())
+            due = WorkRequest(kind="learning", profile="", due_at=harness.clock())
             await store.enqueue(SessionKey("t", name), due)
             if at_once:
                 await harness.learn(name)

@@ -14,7 +14,7 @@ from proxy.background.completion import (
     Unreadable,
     read_answer,
 )
-from proxy.memory.model import Due, SessionKey, Work
+from proxy.memory.model import SessionKey, Work, WorkRequest
 from tests.support.learning.harness import DAY, MAY, Harness, learning, states, work
 
 MINUTE, HOUR = 60.0, 3600.0
@@ -28,7 +28,7 @@ async def asking(harness: Harness, model: str = "m", **said: str) -> dict[str, W
     for session, text in said.items():
         harness.clock.now += HOUR
         await harness.say(text, session=session, model=model)
-        due = Due(kind="learning", profile="", at=harness.clock())
+        due = WorkRequest(kind="learning", profile="", due_at=harness.clock())
         await harness.store.enqueue(SessionKey("t", session), due)
     return {work.session: work for work in await harness.store.waiting(harness.clock(), 10)}
 
@@ -57,7 +57,7 @@ async def test_an_answer_that_is_cut_off_is_asked_for_once_more(
     harness: Harness, text: str
 ) -> None:
     """Even where it is one as far as it goes: what would have followed nobody knows."""
-    cut = Completed(text, "m", cut=True)
+    cut = Completed(text, "m", is_truncated=True)
     first = (await asking(harness, a="I live in Berlin."))["a"]
     harness.model.answers = [cut]
     assert await harness.job.run(first) is None

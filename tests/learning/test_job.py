@@ -22,7 +22,7 @@ from proxy.learning.evidence import DeletedSources
 from proxy.learning.extract import KindModel
 from proxy.learning.job import RETRY_AFTER_CONFLICT, RETRY_WHILE_READ, person_key
 from proxy.memory.items import ItemOwner
-from proxy.memory.model import Due, SessionKey
+from proxy.memory.model import SessionKey, WorkRequest
 from proxy.memory.store import StoreError
 from proxy.settings import ProfileSettings
 from proxy.settings.learned import FactsSettings
@@ -305,17 +305,17 @@ async def test_others_in_the_way_are_waited_for_within_bounds(
 async def test_a_credential_that_is_not_there_is_somebody_elses_work(
     harness: Harness, extractor: ScriptedExtractor
 ) -> None:
-    assert harness.job.ready(work())
+    assert harness.job.is_ready(work())
     harness.model.credential = False
-    assert not harness.job.ready(work())
-    assert harness.job.ready(work(profile="gone"))
+    assert not harness.job.is_ready(work())
+    assert harness.job.is_ready(work(profile="gone"))
 
 
 async def test_what_is_switched_off_needs_no_credential(harness: Harness) -> None:
     harness.settings = ProfileSettings()
     harness.model.credential = False
     await harness.say("I live in Berlin.")
-    assert harness.job.ready(work())
+    assert harness.job.is_ready(work())
     assert await harness.learn() is None
     assert harness.model.asked == []
 
@@ -328,10 +328,10 @@ class Slow(ScriptedModel):
 
     def __init__(self, model: ScriptedModel) -> None:
         super().__init__(model.rules)
-        self.asked_for, self.go = asyncio.Event(), asyncio.Event()
+        self.requested_profiles, self.go = asyncio.Event(), asyncio.Event()
 
     async def complete(self, assignment: Assignment) -> Completed:
-        self.asked_for.set()
+        self.requested_profiles.set()
         await self.go.wait()
         return await super().complete(assignment)
 
@@ -350,7 +350,7 @@ async def test_one_person_is_read_by_one_reader_at_a_time(harness: Harness) -> N
     await harness.say("I live in Berlin.")
     await harness.say("I moved to Paris.", session="z")
     first = asyncio.create_task(harness.learn("s"))
-    await slow.asked_for.wait()
+    await slow.requested_profiles.wait()
     assert await harness.learn("z") == harness.clock() + RETRY_WHILE_READ
     assert len(slow.asked) == 0, "one request is under way, and no other was made"
     slow.go.set()
@@ -365,7 +365,7 @@ async def test_a_reader_that_was_killed_is_in_the_way_until_its_lease_has_run_ou
 ) -> None:
     await harness.say("I live in Berlin.")
     key, now = person_key(KAI), harness.clock()
-    await harness.store.enqueue(key, Due(kind="learning", profile="", at=now))
+    await harness.store.enqueue(key, WorkRequest(kind="learning", profile="", due_at=now))
     (work,) = await harness.store.waiting(now, 10)
     assert await harness.store.claim(work, now, now + LEASE) is not None
     assert await harness.learn() == now + RETRY_WHILE_READ
@@ -420,7 +420,7 @@ async def test_what_is_forgotten_while_the_model_is_asked_is_not_learned(harness
     harness.model = slow = Slow(harness.model)
     await harness.say("I live in Berlin.")
     task = asyncio.create_task(harness.learn())
-    await slow.asked_for.wait()
+    await slow.requested_profiles.wait()
     assert await harness.forgetting.forget(KAI, "s", None, False) == []
     slow.go.set()
     await task

@@ -21,7 +21,7 @@ from proxy.learning.batch import LearningContext
 from proxy.learning.evidence import UserMessage
 from proxy.learning.facts.fact import FACTS, Fact, render_dates, with_state
 from proxy.learning.reading import MAX_OPEN, day_after, without_captions
-from proxy.memory.model import Due, SessionKey
+from proxy.memory.model import SessionKey, WorkRequest
 from proxy.settings import ProfileSettings
 from proxy.stores.open import open_store
 from tests.support.clock import Clock
@@ -47,7 +47,7 @@ from tests.support.waiting import PATIENCE
 async def ask(harness: Harness, *sessions: str, profile: str = "") -> None:
     """The sessions ask for learning, as their exchanges do."""
     for session in sessions:
-        due = Due(kind="learning", profile=profile, at=harness.clock())
+        due = WorkRequest(kind="learning", profile=profile, due_at=harness.clock())
         await harness.store.enqueue(SessionKey("t", session), due)
 
 

@@ -14,7 +14,7 @@ import pytest
 from proxy.chat.message import ChatMessage
 from proxy.memory.model import Card, Entry, Exchange, Position, SessionKey, Snapshot
 from proxy.memory.planner import Planner, is_sufficient
-from proxy.memory.prompt.compose import Rules
+from proxy.memory.prompt.compose import PromptRules
 from proxy.memory.prompt.window import Window
 from proxy.memory.reconciliation.align import (
     Log,
@@ -24,7 +24,7 @@ from proxy.memory.reconciliation.align import (
     is_call_or_result,
     last_run,
 )
-from proxy.memory.reconciliation.match import Intent, Rerendered
+from proxy.memory.reconciliation.match import CompareAnswers, Intent
 from proxy.memory.recording.commit import pending_record
 from tests.support.steps import steps
 from tests.support.talk.shorthand import message, rerendered, talk
@@ -284,13 +284,13 @@ def stored(said: Sequence[ChatMessage]) -> Snapshot:
 def planned(snapshot: Snapshot, m: Sequence[ChatMessage], window: Window) -> None:
     """All that planning does for a request, the store's own time aside."""
 
-    def comparing(bodies: object) -> Rerendered:
+    def comparing(bodies: object) -> CompareAnswers:
         return rerendered
 
     is_sufficient(snapshot, m, Intent())
     planner = Planner(Nothing(), AtOnce(), comparing)  # type: ignore[arg-type]
     key = SessionKey("t", "s")
-    found = asyncio.run(planner.plan(key, snapshot, m, Intent(), Rules(window=window)))
+    found = asyncio.run(planner.plan(key, snapshot, m, Intent(), PromptRules(window=window)))
     pending_record(found.plan, found.prompt, m, snapshot)
 
 

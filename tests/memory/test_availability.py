@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from proxy.memory.limit import TimeLimit, wait_within
-from proxy.memory.model import Ask, Commit, SessionKey, Snapshot
+from proxy.memory.model import Commit, LoadOptions, SessionKey, Snapshot
 from proxy.memory.planner import LONG_LOG, Planner
 from proxy.memory.recording import availability, backlog, replay
 from proxy.memory.recording.availability import (
@@ -185,14 +185,14 @@ async def test_a_session_that_cannot_be_replayed_in_time_holds_up_no_other(
 
 
 def _timely(
-    load: Callable[[FaultyStore, SessionKey, Ask], Awaitable[Snapshot]],
-) -> Callable[[FaultyStore, SessionKey, Ask], Awaitable[Snapshot]]:
+    load: Callable[[FaultyStore, SessionKey, LoadOptions], Awaitable[Snapshot]],
+) -> Callable[[FaultyStore, SessionKey, LoadOptions], Awaitable[Snapshot]]:
     """As a store does: it gives up by itself."""
 
-    async def timely(self: FaultyStore, key: SessionKey, ask: Ask) -> Snapshot:
+    async def timely(self: FaultyStore, key: SessionKey, options: LoadOptions) -> Snapshot:
         if key in self.slow:
             raise StoreTimeout("too long")
-        return await load(self, key, ask)
+        return await load(self, key, options)
 
     return timely
 
@@ -258,12 +258,12 @@ async def test_a_session_of_which_a_part_is_gone_goes_on_and_is_told_of_once(
 ) -> None:
     load = FaultyStore.load
 
-    async def halved(self: FaultyStore, key: SessionKey, ask: Ask) -> Snapshot:
-        return replace(await load(self, key, ask), lost=3)
+    async def halved(self: FaultyStore, key: SessionKey, options: LoadOptions) -> Snapshot:
+        return replace(await load(self, key, options), missing_messages=3)
 
     monkeypatch.setattr(FaultyStore, "load", halved)
     for _ in range(3):
-        assert (await bench.prepare()).snapshot.lost == 3
+        assert (await bench.prepare()).snapshot.missing_messages == 3
     told = [r.getMessage() for r in caplog.records if "gone" in r.getMessage()]
     assert len(told) == 1 and session_hash(KEY) in told[0]
     assert bench.recorder.failing_sessions == 1

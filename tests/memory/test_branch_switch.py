@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from proxy.memory.model import Entry, Snapshot
-from proxy.memory.prompt.compose import Prompt, Rules, compose
+from proxy.memory.prompt.compose import Prompt, PromptRules, compose
 from proxy.memory.prompt.window import Size, Window
 from proxy.memory.reconciliation.branch_switch import on_branch, with_switch
 from proxy.memory.reconciliation.match import Intent
@@ -28,17 +28,17 @@ def stored(active: Sequence[Entry]) -> Snapshot:
 
 
 def going_on(
-    snapshot: Snapshot, way: Sequence[Entry], said: str, rules: Rules
+    snapshot: Snapshot, way: Sequence[Entry], said: str, rules: PromptRules
 ) -> tuple[Plan, Prompt]:
-    intent, m = Intent(way=tuple(way)), talk(said)
+    intent, m = Intent(branch=tuple(way)), talk(said)
     plan = reconcile(on_branch(snapshot, intent), m, intent, rerendered)
-    plan = with_switch(plan, snapshot.log, intent.way)
+    plan = with_switch(plan, snapshot.log, intent.branch)
     return plan, compose(snapshot, plan, m, rules)
 
 
 def test_the_branch_comes_back_and_what_stood_in_its_place_leaves() -> None:
     snapshot = stored([*BEFORE, *SECOND])
-    plan, prompt = going_on(snapshot, [*BEFORE, *FIRST], "u4", Rules(window=Window()))
+    plan, prompt = going_on(snapshot, [*BEFORE, *FIRST], "u4", PromptRules(window=Window()))
     assert names(prompt.pieces, talk("u4")) == "u1 a1 u2 a2 u4"
     assert recorded(plan, talk("u4")) == "u4"
     assert plan.superseded == {entry.card.id for entry in SECOND}
@@ -49,14 +49,14 @@ def test_the_branch_comes_back_and_what_stood_in_its_place_leaves() -> None:
 
 def test_what_the_request_takes_back_itself_does_not_come_back() -> None:
     snapshot, m = stored([*BEFORE, *SECOND]), "u1 a1 u2 a2~anew"
-    plan, _ = going_on(snapshot, [*BEFORE, *FIRST], f"{m} u4", Rules(window=Window()))
+    plan, _ = going_on(snapshot, [*BEFORE, *FIRST], f"{m} u4", PromptRules(window=Window()))
     assert FIRST[-1].card.id not in plan.activated
     assert FIRST[0].card.id in plan.activated
 
 
 def test_a_window_that_began_behind_it_is_found_anew() -> None:
-    rules = Rules(window=Window(max_messages=2))
+    rules = PromptRules(window=Window(max_messages=2))
     snapshot = replace(stored([*BEFORE, *SECOND]), start=SECOND[0].position)
     _, prompt = going_on(snapshot, [*BEFORE, *FIRST], "u4", rules)
-    assert (prompt.anew, prompt.start) == (True, FIRST[0].position)
+    assert (prompt.start_recomputed, prompt.start) == (True, FIRST[0].position)
     assert names(prompt.pieces, talk("u4")) == "u2 a2 u4"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from proxy.memory.archive import PlacedExchange, Revision, StoredMessage
 from proxy.memory.history.branches import NO_SWITCH, Switch, path_to, switch_to
-from proxy.memory.model import Ask, Card, Entry, Exchange, Position, State, exchange_of
+from proxy.memory.model import Card, Entry, Exchange, LoadOptions, Position, State, exchange_of
 from proxy.memory.reconciliation.match import open_calls
 from tests.support.oracle import archive as oracle_archive
 from tests.support.oracle.session import SessionState
@@ -30,7 +30,7 @@ KINDS = (
     "retry",
     "interrupted",
 )
-WHOLE = Ask(profile="", whole=True)
+WHOLE = LoadOptions(profile="", whole=True)
 
 
 @dataclass

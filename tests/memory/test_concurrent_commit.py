@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from proxy.memory.history.reading import NEWEST_TURN
 from proxy.memory.locks import Locks
 from proxy.memory.model import (
-    Ask,
     Card,
     Commit,
     Draft,
+    LoadOptions,
     Outcome,
     Position,
     SessionKey,
@@ -42,14 +42,14 @@ from tests.support.store.recording import ASK, KEY
 
 def said(id: str, follows: str, *gone: str, seen: str = "x2") -> Commit:
     """An exchange of a question and its answer, which takes back what is ``gone``."""
-    commit = chat(id, superseded=gone, seen=SessionVersion(seen, 0))
+    commit = chat(id, superseded=gone, planned_for=SessionVersion(seen, 0))
     return replace(commit, exchange=exchange(id, follows=follows))
 
 
 def session(*commits: Commit) -> SessionState:
     state = SessionState(created_at=0.0, last_active_at=0.0)
     for commit in (said("x1", ""), said("x2", "x1.1"), *commits):
-        assert state.commit(replace(commit, seen=None)) == "recorded"
+        assert state.commit(replace(commit, planned_for=None)) == "recorded"
     return state
 
 
@@ -80,7 +80,7 @@ EDIT = ("x2.0", "x2.1")
         pytest.param([said("x3", "x2.1")], said("x4", "x2.1"), "", "", id="both-onward"),
         pytest.param(
             [said("x3", "x2.1"), said("x5", "x3.1")],
-            replace(said("x4", "x2.1"), alone=True),
+            replace(said("x4", "x2.1"), supersedes_siblings=True),
             "x3 x5",
             "",
             id="alone",
@@ -111,7 +111,7 @@ def test_where_the_newest_that_it_saw_is_gone_older_turns_stay() -> None:
 
 @pytest.mark.parametrize(
     ("start", "window"),
-    [(None, None), (1, None), (9, WindowMove(profile="default", start="x2.0", anew=True))],
+    [(None, None), (1, None), (9, WindowMove(profile="default", start="x2.0", may_move_back=True))],
 )
 def test_what_comes_back_is_in_the_window(start: int | None, window: WindowMove | None) -> None:
     state = session(said("x3", "x1.1", *EDIT))
@@ -126,7 +126,7 @@ def test_what_comes_back_is_in_the_window(start: int | None, window: WindowMove 
 def test_of_many_steps_the_first_one_finds_the_session_as_it_was() -> None:
     gone = [f"x1.{n}" for n in range(2 * SWITCHED_AT_ONCE + 1)]
     steps = commit_steps(said("x4", "", *gone))
-    assert [step.seen for step in steps] == [SessionVersion("x2", 0), None, None]
+    assert [step.planned_for for step in steps] == [SessionVersion("x2", 0), None, None]
 
 
 # Brought by several
@@ -140,7 +140,7 @@ def bringing(id: str, words: str, window: WindowMove | None = None) -> Commit:
         for n, word in enumerate(words.split())
     ]
     answer = draft(id, len(drafts), "assistant", turn=drafts[-1].card.id)
-    commit = record(id, *drafts, answer, seen=SessionVersion("x2", 0), window=window)
+    commit = record(id, *drafts, answer, planned_for=SessionVersion("x2", 0), window=window)
     return replace(commit, exchange=replace(commit.exchange, follows="x2.1"))
 
 
@@ -208,7 +208,9 @@ def test_what_belongs_to_a_turn_that_was_brought_too_stays_with_it() -> None:
 def asking(id: str, begun: float, *, off: bool = False, follows: str = "x2.1") -> Commit:
     """A question, the same each time, and its answer."""
     asked, answer = draft(id, 0, digest="the same"), draft(id, 1, "assistant")
-    commit = record(id, asked, answer, at=begun, incomplete=off, seen=SessionVersion("x2", 0))
+    commit = record(
+        id, asked, answer, at=begun, incomplete=off, planned_for=SessionVersion("x2", 0)
+    )
     return replace(commit, exchange=replace(commit.exchange, follows=follows))
 
 
@@ -277,9 +279,9 @@ NEVER_READ = StoreError("it is not to be read")
 async def of_a_person(store: FaultyStore) -> SessionVersion:
     """What was seen of a session before somebody else went on and took something back."""
     for commit in (said("x1", ""), said("x2", "x1.1")):
-        await store.commit(KEY, replace(commit, seen=None))
+        await store.commit(KEY, replace(commit, planned_for=None))
     seen = SessionVersion.of(await store.load(KEY, ASK))
-    await store.commit(KEY, replace(said("x3", "x2.1", "x1.0"), seen=None))
+    await store.commit(KEY, replace(said("x3", "x2.1", "x1.0"), planned_for=None))
     return seen
 
 
@@ -287,7 +289,7 @@ async def test_what_only_goes_on_does_not_read_the_session() -> None:
     store = FaultyStore()
     seen = await of_a_person(store)
     store.fail(NEVER_READ, "lines", "exchanges")
-    late = replace(said("x4", "x2.1"), seen=seen)
+    late = replace(said("x4", "x2.1"), planned_for=seen)
     assert await CommitSettler(store, Locks()).commit(KEY, late) == "recorded"
     log = (await store.load(KEY, ASK)).log
     assert [entry.card.id for entry in log][-2:] == ["x4.0", "x4.1"]
@@ -299,7 +301,7 @@ async def test_of_several_broken_off_the_last_one_stays_in_whatever_order_they_c
 ) -> None:
     store = FaultyStore()
     for commit in (said("x1", ""), said("x2", "x1.1")):
-        await store.commit(KEY, replace(commit, seen=None))
+        await store.commit(KEY, replace(commit, planned_for=None))
     store.fail(NEVER_READ, "lines", "exchanges")
     begun = {"x3": 1.0, "x4": 2.0, "x5": 3.0}
     for id in order:
@@ -316,7 +318,7 @@ async def test_what_cannot_be_read_in_time_is_recorded_as_it_is(hangs: bool) -> 
         store.slow.add(KEY)
     else:
         store.fail(StoreTimeout("too slow"), "lines")
-    late = replace(said("x4", "x1.1", *EDIT), seen=seen)
+    late = replace(said("x4", "x1.1", *EDIT), planned_for=seen)
     patience = 0.01 if hangs else TIMEOUT
     assert await CommitSettler(store, Locks()).commit(KEY, late, patience) == "recorded"
     store.slow.clear()
@@ -331,14 +333,14 @@ async def test_none_waits_for_one_whose_commit_does_not_come_back() -> None:
     real = store.commit
 
     async def commit(key: SessionKey, commit: Commit) -> Outcome:
-        if commit.exchange.id == "x4" and commit.seen != seen:
+        if commit.exchange.id == "x4" and commit.planned_for != seen:
             ahead.set()
             await asyncio.Event().wait()
         return await real(key, commit)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(store, "commit", commit)
-        late = [replace(said(id, "x1.1", *EDIT), seen=seen) for id in ("x4", "x5")]
+        late = [replace(said(id, "x1.1", *EDIT), planned_for=seen) for id in ("x4", "x5")]
         first = asyncio.create_task(settling.commit(KEY, late[0], 0.01))
         await ahead.wait()
         async with asyncio.timeout(TIMEOUT):
@@ -350,10 +352,10 @@ async def test_a_session_is_settled_by_one_at_a_time_over_whichever_connection()
     store, locks = FaultyStore(), Locks[SessionKey]()
     seen = await of_a_person(store)
     settling, held, both = asyncio.Event(), asyncio.Event(), asyncio.Event()
-    commit_now, load_now, looks = store.commit, store.load, list[Ask]()
+    commit_now, load_now, looks = store.commit, store.load, list[LoadOptions]()
 
     async def commit(key: SessionKey, commit: Commit) -> Outcome:
-        if commit.exchange.id == "x4" and commit.seen != seen:
+        if commit.exchange.id == "x4" and commit.planned_for != seen:
             settling.set()
             await held.wait()
         outcome = await commit_now(key, commit)
@@ -361,14 +363,14 @@ async def test_a_session_is_settled_by_one_at_a_time_over_whichever_connection()
             both.set()
         return outcome
 
-    async def load(key: SessionKey, ask: Ask) -> Snapshot:
-        looks.append(ask)
-        return await load_now(key, ask)
+    async def load(key: SessionKey, options: LoadOptions) -> Snapshot:
+        looks.append(options)
+        return await load_now(key, options)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(store, "commit", commit)
         patch.setattr(store, "load", load)
-        late = [replace(said(id, "x1.1", *EDIT), seen=seen) for id in ("x4", "x5")]
+        late = [replace(said(id, "x1.1", *EDIT), planned_for=seen) for id in ("x4", "x5")]
         first = asyncio.create_task(CommitSettler(store, locks).commit(KEY, late[0]))
         await settling.wait()
         second = asyncio.create_task(CommitSettler(store, locks).commit(KEY, late[1]))

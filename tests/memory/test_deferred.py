@@ -13,20 +13,20 @@ from hypothesis import strategies as st
 
 from proxy.chat.message import ChatMessage
 from proxy.chat.reply.answer import Choice
-from proxy.memory.model import Ask, Commit, SessionKey, Snapshot
+from proxy.memory.model import Commit, LoadOptions, SessionKey, Snapshot
 from proxy.memory.planner import Planner
-from proxy.memory.prompt.compose import Rules
+from proxy.memory.prompt.compose import PromptRules
 from proxy.memory.prompt.window import Window
 from proxy.memory.reconciliation.match import Intent
 from proxy.memory.recording.commit import (
     MAX_PARTS_BYTES,
     Deferred,
     ExchangeMeta,
-    Utterance,
+    SpooledMessage,
     build_commit,
     pending_record,
     plan_deferred,
-    utterances,
+    spooled_messages,
 )
 from tests.support.faulty import FaultyStore
 from tests.support.store.commits import exchange
@@ -37,7 +37,7 @@ BEFORE, BEGAN, AFTER = 900.0, 1000.0, 1100.0
 
 async def settled(store: FaultyStore, what: Deferred, key: SessionKey = KEY) -> Commit:
     """Planned over what the store has now."""
-    snapshot = await store.load(key, what.ask)
+    snapshot = await store.load(key, what.load_options)
     return await plan_deferred(Planner(store), key, snapshot, what, len)
 
 
@@ -49,12 +49,12 @@ async def told(store: FaultyStore, id: str, *pairs: tuple[str, str], at: float) 
 
 
 async def log(store: FaultyStore) -> Snapshot:
-    return await store.load(KEY, Ask(profile="default", whole=True))
+    return await store.load(KEY, LoadOptions(profile="default", whole=True))
 
 
 TEXT = st.text(max_size=8)
 PLAIN = st.builds(
-    Utterance,
+    SpooledMessage,
     role=st.sampled_from(["user", "assistant", "tool"]),
     digest=TEXT,
     calls=st.lists(TEXT, max_size=2).map(tuple),
@@ -64,7 +64,7 @@ PLAIN = st.builds(
     record=st.binary(max_size=9),
 )
 UTTERANCES = PLAIN | st.builds(
-    msgspec.structs.replace, PLAIN, apart=st.lists(st.tuples(PLAIN, PLAIN), max_size=2).map(tuple)
+    msgspec.structs.replace, PLAIN, parts=st.lists(st.tuples(PLAIN, PLAIN), max_size=2).map(tuple)
 )
 CHOICES = st.builds(
     Choice,
@@ -87,10 +87,14 @@ CHOICES = st.builds(
     bound=st.none() | st.integers(0, 9),
 )
 def test_nothing_is_lost_on_the_way_through_the_spool(
-    messages: Sequence[Utterance], choices: Sequence[Choice], rewind: int, history: str, bound: int
+    messages: Sequence[SpooledMessage],
+    choices: Sequence[Choice],
+    rewind: int,
+    history: str,
+    bound: int,
 ) -> None:
     what = Deferred(
-        said=tuple(messages),
+        messages=tuple(messages),
         answers=tuple(choices),
         meta=ExchangeMeta(exchange=exchange("x1"), user="kai", system=b"\xff", ttl=0, choices=3),
         intent=Intent(history=history, rewind=rewind, retry=True, now=1.5),  # type: ignore[arg-type]
@@ -108,16 +112,16 @@ def test_what_an_older_release_has_put_there_is_read() -> None:
         b'"created_at":2.0},"user":"kai"},"intent":{},"window":{}}'
     )
     what = msgspec.json.decode(old, type=Deferred)
-    assert what.said[0].message.record == b"hi"
+    assert what.messages[0].message.record == b"hi"
     assert what.answers[0].body == b"yes"
     assert what.meta.user == "kai"
 
 
 def test_only_answers_keep_their_text_twice() -> None:
     """The text is for telling re-rendered answers; of questions the record is enough."""
-    assert Utterance.of(said("long question")).text == ""
-    assert Utterance.of(said("long answer", "assistant")).text == "long answer"
-    assert Utterance.of(said("long question")).record == said("long question").record
+    assert SpooledMessage.of(said("long question")).text == ""
+    assert SpooledMessage.of(said("long answer", "assistant")).text == "long answer"
+    assert SpooledMessage.of(said("long question")).record == said("long question").record
 
 
 def side_by_side(*texts: str) -> ChatMessage:
@@ -137,10 +141,10 @@ async def test_answers_side_by_side_are_those_that_are_stored() -> None:
 def test_of_many_long_answers_side_by_side_the_last_ones_are_kept_as_one() -> None:
     long, short = side_by_side("a" * (MAX_PARTS_BYTES // 2), "b"), side_by_side("a", "b")
     alone = side_by_side("a" * (MAX_PARTS_BYTES // 2))
-    kept = [len(each.apart) for each in utterances([alone, long, long, short, alone])]
+    kept = [len(each.parts) for each in spooled_messages([alone, long, long, short, alone])]
     assert kept == [0, 2, 0, 2, 0]
-    again = [each.message for each in utterances([long, long])]
-    assert [*utterances(again)] == [*utterances([long, long])]
+    again = [each.message for each in spooled_messages([long, long])]
+    assert [*spooled_messages(again)] == [*spooled_messages([long, long])]
 
 
 async def test_it_becomes_the_commit_that_it_would_have_been() -> None:
@@ -148,13 +152,13 @@ async def test_it_becomes_the_commit_that_it_would_have_been() -> None:
     await told(store, "x", ("one", "1"), ("two", "2"), at=BEFORE)
     what = deferred("late", said("one"), said("1", "assistant"), said("two"), said("three"))
     snapshot = await log(store)
-    rules = Rules(window=what.window, inject=False)
+    rules = PromptRules(window=what.window, inject=False)
     planner = Planner(store)
-    messages = [one.message for one in what.said]
+    messages = [one.message for one in what.messages]
     planned = await planner.plan(KEY, snapshot, messages, what.intent, rules)
     pending = pending_record(planned.plan, planned.prompt, messages, snapshot)
     at_once = build_commit(pending, what.answers, what.meta, lambda raw: len(raw))
-    assert await settled(store, what) == msgspec.structs.replace(at_once, seen=None)
+    assert await settled(store, what) == msgspec.structs.replace(at_once, planned_for=None)
 
 
 async def test_a_client_that_resends_is_recorded_once_for_each_message() -> None:
@@ -219,7 +223,7 @@ async def test_it_asks_for_the_whole_log_of_its_profile_and_key() -> None:
     what = deferred("late", said("one"))
     meta = ExchangeMeta(exchange=exchange("late", profile="p"), idempotency_key="k")
     what = msgspec.structs.replace(what, meta=meta)
-    assert what.ask == Ask(profile="p", whole=True, idempotency_key="k")
+    assert what.load_options == LoadOptions(profile="p", whole=True, idempotency_key="k")
 
 
 @pytest.mark.parametrize(("size", "aside"), [(100, False), (100_000, True)])

@@ -29,7 +29,7 @@ def test_an_edit_is_read_anew_and_keeps_what_is_not_about_the_words() -> None:
     )
     said = read_stored(b'{"role":"assistant","content":"new words"}')
     new = edit_message(old, said, lambda raw: len(raw.split()))
-    assert new.was == old.wire
+    assert new.replaced_wire == old.wire
     assert (new.body, new.wire) == (said.raw, None)
     assert (new.card.digest, new.card.tokens) == (said.digest, 2)
     assert (new.card.incomplete, new.card.blank) == (False, False)
@@ -39,11 +39,14 @@ def test_an_edit_is_read_anew_and_keeps_what_is_not_about_the_words() -> None:
 
 def test_an_edit_of_the_words_beside_a_call_is_what_stands_for_it() -> None:
     call = b'"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]'
-    old = line(b'{"role":"assistant","content":"old",%b}' % call, words=9)
+    old = line(b'{"role":"assistant","content":"old",%b}' % call, side_text_tokens=9)
     new = read_stored(b'{"role":"assistant","content":"some new words",%b}' % call)
-    assert edit_message(old, new, lambda raw: len(raw.split())).card.words == 3
+    assert edit_message(old, new, lambda raw: len(raw.split())).card.side_text_tokens == 3
     assert (
-        edit_message(old, read_stored(b'{"role":"assistant","content":"x"}'), len).card.words == 0
+        edit_message(
+            old, read_stored(b'{"role":"assistant","content":"x"}'), len
+        ).card.side_text_tokens
+        == 0
     )
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from proxy.chat.message import ChatMessage
 from proxy.memory.model import SessionKey, Snapshot
 from proxy.memory.planner import LONG_LOG, Planner
-from proxy.memory.prompt.compose import Rules
+from proxy.memory.prompt.compose import PromptRules
 from proxy.memory.prompt.window import Window
 from proxy.memory.reconciliation.joined_answers import MAX_PIECES, READS_PER_PIECE, split_cost
 from proxy.memory.reconciliation.match import Intent
@@ -54,7 +54,11 @@ async def test_a_few_answers_are_told_apart_at_once_and_many_beside_the_loop(
         return [[message]]
 
     m = [*talk("u1"), replace(several(pieces, "a3"), splitter=noted), *talk("u2")]
-    key, snapshot, rules = SessionKey("t", "s"), log("u1 a1").snapshot(), Rules(window=Window())
+    key, snapshot, rules = (
+        SessionKey("t", "s"),
+        log("u1 a1").snapshot(),
+        PromptRules(window=Window()),
+    )
     planned = await Planner(store).plan(key, snapshot, m, Intent(), rules)
     assert planned.messages == tuple(m)
     assert [one == threading.get_ident() for one in ran] == [pieces == 2]

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proxy.memory.model import (
-    Ask,
     Commit,
     Draft,
     Entry,
+    LoadOptions,
     Position,
     SessionKey,
     Snapshot,
@@ -23,14 +23,14 @@ from proxy.memory.model import (
     WindowMove,
     message_id,
 )
-from proxy.memory.prompt.window import view
+from proxy.memory.prompt.window import visible_entries
 from proxy.memory.recording.overlay import overlay
 from tests.support.oracle.store import InMemoryStore
 from tests.support.store.commits import chat, draft, record
 
 KEY = SessionKey("tenant", "session")
 PROFILE = "default"
-ALL = Ask(profile=PROFILE, whole=True, idempotency_key="again")
+ALL = LoadOptions(profile=PROFILE, whole=True, idempotency_key="again")
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def seen(snapshot: Snapshot) -> View:
         + (snapshot.summary, snapshot.changes)
     )
     firsts = list(dict.fromkeys(entry.position.turn for entry in snapshot.log))
-    shown = view(snapshot.log, snapshot.start) if snapshot.start else ()
+    shown = visible_entries(snapshot.log, snapshot.start) if snapshot.start else ()
     return View(
         facts=facts,
         log=ids(snapshot.log),
@@ -134,7 +134,9 @@ def _commit(draw: Draw, number: int, now: Snapshot) -> Commit:
         activated=tuple(sorted(back - gone)),
         system=system,
         system_tokens=4 if system else 0,
-        window=WindowMove(profile=PROFILE, start=move, anew=draw(st.booleans())) if move else None,
+        window=WindowMove(profile=PROFILE, start=move, may_move_back=draw(st.booleans()))
+        if move
+        else None,
         idempotency_key="again" if again else None,
     )
     return sized(made)

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from proxy.chat.message import ChatMessage
 from proxy.memory.planner import is_sufficient
-from proxy.memory.prompt.compose import Prompt, Rules, compose
+from proxy.memory.prompt.compose import Prompt, PromptRules, compose
 from proxy.memory.prompt.window import Window
 from proxy.memory.reconciliation import reconcile as rules
 from proxy.memory.reconciliation.match import History, Intent
@@ -20,7 +20,7 @@ from tests.support.talk.simulator import Memory, choice
 def decide(h: Log, m: str, intent: Intent | None = None) -> tuple[Plan, Prompt, list[ChatMessage]]:
     said, snapshot = talk(m), h.snapshot()
     plan = reconcile(snapshot, said, intent or Intent(), rerendered)
-    return plan, compose(snapshot, plan, said, Rules(window=Window())), said
+    return plan, compose(snapshot, plan, said, PromptRules(window=Window())), said
 
 
 def outcome(h: Log, m: str, intent: Intent | None = None) -> tuple[str, str, str]:
@@ -323,7 +323,7 @@ def test_repeated_call_ids_answer_the_latest_unanswered_call() -> None:
     h = log("u1 a1(c) t1:c a2 u2 a3(c)")
     plan, prompt, said = decide(h, "t2:c")
     assert names(prompt.pieces, said) == "u1 a1 t1 a2 u2 a3 t2"
-    assert plan.fresh[0].joins == h.entries[5].card.id
+    assert plan.new_messages[0].joins == h.entries[5].card.id
 
 
 def test_an_edited_answer_is_recorded_in_its_turn_with_its_evidence() -> None:
@@ -331,8 +331,8 @@ def test_an_edited_answer_is_recorded_in_its_turn_with_its_evidence() -> None:
     plan, prompt, said = decide(h, "u1 a9 u2 a2 u3")
     assert names(prompt.pieces, said) == "u1 a9 u2 a2 u3"
     assert recorded(plan, said) == "a9 u3"
-    assert plan.fresh[0].joins == h.entries[1].card.id
-    assert plan.fresh[0].replaces == h.entries[1].card
+    assert plan.new_messages[0].joins == h.entries[1].card.id
+    assert plan.new_messages[0].replaces == h.entries[1].card
     assert plan.superseded == {h.entries[1].card.id}
 
 
@@ -352,7 +352,7 @@ def test_a_call_of_another_turn_is_answered_after_later_turns() -> None:
     h = log("u1 a1(c1) u2 a2")
     plan, prompt, said = decide(h, "t1:c1")
     assert names(prompt.pieces, said) == "u2 a2 u1 a1 t1"
-    assert plan.running == 1
+    assert plan.running_turn == 1
 
 
 def test_partial_results_go_as_the_client_sent_them() -> None:
@@ -447,7 +447,11 @@ def test_a_prefilled_request_made_once_more_is_a_retry(m: str) -> None:
 
 def test_what_takes_the_place_of_a_prefill_and_its_answer_is_of_the_upstream() -> None:
     plan, _, _ = decide(log("u1 q a1"), "u1 q8 u2 q")
-    assert [fresh.replaces and fresh.replaces.digest for fresh in plan.fresh] == ["a1", None, None]
+    assert [fresh.replaces and fresh.replaces.digest for fresh in plan.new_messages] == [
+        "a1",
+        None,
+        None,
+    ]
 
 
 def log_behind(*exchanges: tuple[str, str]) -> str:

@@ -100,7 +100,7 @@ async def test_what_has_waited_is_settled_with_what_was_answered_meanwhile(
     seen = SessionVersion("x2", 0)
     await bench.recorder.record(KEY, following("x3", "x1.1", at=1000 + after, superseded=edit))
     bench.store.fail(DOWN, "commit")
-    late = following("x4", "x1.1", superseded=edit, seen=seen)
+    late = following("x4", "x1.1", superseded=edit, planned_for=seen)
     assert await bench.recorder.record(KEY, late) == "spooled"
     bench.store.recover()
     await bench.recorder.replay()

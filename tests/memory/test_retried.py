@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from proxy.chat.message import ChatMessage
 from proxy.memory.model import Entry, Position
-from proxy.memory.prompt.compose import Rules, compose
+from proxy.memory.prompt.compose import PromptRules, compose
 from proxy.memory.prompt.window import Window
 from proxy.memory.reconciliation.match import Intent
 from proxy.memory.reconciliation.reconcile import reconcile
@@ -72,7 +72,7 @@ def outcome(h: Log, m: str, intent: Intent) -> tuple[str, str, str]:
 def outcome_of(h: Log, said: list[ChatMessage], intent: Intent) -> tuple[str, str, str]:
     snapshot = h.snapshot()
     plan = reconcile(snapshot, said, intent, rerendered)
-    sent = names(compose(snapshot, plan, said, Rules(window=Window())).pieces, said)
+    sent = names(compose(snapshot, plan, said, PromptRules(window=Window())).pieces, said)
     gone = [e.card.digest for e in h.entries if e.card.id in plan.superseded]
     return sent, recorded(plan, said), " ".join(gone)
 
@@ -106,7 +106,7 @@ def test_the_same_result_of_another_call_leaves_what_was_broken_off() -> None:
 def test_a_retry_without_a_key_leaves_what_has_one() -> None:
     h = at("u1 a1 u a2")
     assert h.last is not None
-    h.last = replace(h.last, keyed=True)
+    h.last = replace(h.last, has_idempotency_key=True)
     assert outcome(h, "u", UNKNOWN) == ("u1 a1 u a2 u", "u", "")
 
 
@@ -171,7 +171,7 @@ def test_what_came_behind_the_answer_that_is_gone_on_from_is_taken_back(
 ) -> None:
     stored = at(h)
     for intent in (Intent(now=30), UNKNOWN, Intent(history="delta", now=30)):
-        intent = replace(intent, on=of_words(stored, on))
+        intent = replace(intent, continued_answer=of_words(stored, on))
         assert outcome(stored, m, intent) == (upstream, m.replace(":c1", ""), gone)
 
 
@@ -185,7 +185,7 @@ def test_what_was_said_before_it_in_another_turn_stays() -> None:
     h.add("u3 a4")
     stored = sorted(h.entries, key=lambda e: e.position)
     h.entries[:] = stored
-    going_on = Intent(on="late.1")
+    going_on = Intent(continued_answer="late.1")
     assert outcome(h, "u4", going_on) == ("u1 a1 t1 a3 u2 a2 u4", "u4", "u3 a4")
 
 

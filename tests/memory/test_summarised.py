@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from proxy.chat.message import ChatMessage
 from proxy.memory.model import Card, Entry, Position, Snapshot, Summary
-from proxy.memory.prompt.compose import Prompt, Rules, SummaryRules, compose
+from proxy.memory.prompt.compose import Prompt, PromptRules, SummaryRules, compose
 from proxy.memory.prompt.window import UNBOUNDED, Window
 from proxy.memory.reconciliation.match import Intent
 from proxy.memory.reconciliation.reconcile import reconcile
@@ -55,7 +55,9 @@ def prompt_of(
 ) -> Prompt:
     m = said or (message("new", "user"),)
     plan = reconcile(snapshot, m, Intent(), rerendered)
-    rules = Rules(window=window, summarised=SummaryRules(most, frame=3), cap=cap)
+    rules = PromptRules(
+        window=window, summaries=SummaryRules(most, frame_tokens=3), max_injected_tokens=cap
+    )
     return compose(snapshot, plan, m, rules)
 
 
@@ -124,7 +126,7 @@ def test_under_a_bound_of_the_request_the_summary_goes_before_the_oldest_turns()
     assert turns_in(prompt) == [4, 5]
     tiny = prompt_of(session(6, start=3, covered=3), WIDE, 1000, 7)
     assert tiny.summary is None
-    assert tiny.empty
+    assert tiny.is_empty
 
 
 @pytest.mark.parametrize("window", [Window(max_messages=0), Window(max_tokens=60)])
@@ -142,7 +144,7 @@ def test_a_summary_that_all_of_memory_has_no_room_for_is_not_sent() -> None:
     snapshot = session(6, start=3, covered=3)
     fits = prompt_of(snapshot, Window(max_tokens=0), 5 + 3)
     assert (fits.summary, fits.injected) == (snapshot.summary, (0, 5 + 3))
-    assert prompt_of(snapshot, Window(max_tokens=0), 5 + 2).empty
+    assert prompt_of(snapshot, Window(max_tokens=0), 5 + 2).is_empty
     assert prompt_of(snapshot, Window(max_messages=6), 5 + 2).summary is None
 
 
@@ -168,8 +170,8 @@ def test_a_client_that_says_all_of_it_itself_gets_no_summary_of_it() -> None:
 def test_without_summaries_in_the_profile_a_summary_that_is_there_changes_nothing() -> None:
     snapshot, m = session(6, start=2, covered=4), (message("new", "user"),)
     plan = reconcile(snapshot, m, Intent(), rerendered)
-    plain = compose(snapshot, plan, m, Rules(window=WIDE))
-    assert plain == compose(replace(snapshot, summary=None), plan, m, Rules(window=WIDE))
+    plain = compose(snapshot, plan, m, PromptRules(window=WIDE))
+    assert plain == compose(replace(snapshot, summary=None), plan, m, PromptRules(window=WIDE))
 
 
 @pytest.mark.parametrize("stalled", [False, True])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.memory.model import NOTHING_SHOWN, Card, Injection, Recalled, SessionKey
+from proxy.memory.model import NO_TRACE, Card, Injection, Recalled, SessionKey
 from proxy.memory.prompt.trace import (
     WINDOWS,
     KnownRuns,
@@ -34,7 +34,7 @@ def card(id: str, tokens: int = 1) -> Card:
 
 
 def noted(shown: PromptTrace) -> Injection:
-    return Injection(shown=msgspec.Raw(msgspec.json.encode(shown)))
+    return Injection(trace=msgspec.Raw(msgspec.json.encode(shown)))
 
 
 def recalled(kind: str, message: str = "", session: str = "", score: float = 0.0) -> Recalled:
@@ -81,7 +81,9 @@ def test_no_more_windows_are_known_than_there_is_room_for() -> None:
 
 @given(st.lists(st.tuples(IDS, st.integers(0, 999)), max_size=30))
 def test_runs_say_the_same_as_the_messages(messages: list[tuple[str, int]]) -> None:
-    shown = PromptTrace(before=99).limited([card(id, tokens) for id, tokens in messages], 1000)
+    shown = PromptTrace(messages_before_memories=99).limited(
+        [card(id, tokens) for id, tokens in messages], 1000
+    )
     read = readable_trace(noted(shown))
     assert read == shown
     assert [(piece.id, piece.tokens) for piece in pieces_of(read, [])] == [
@@ -98,7 +100,12 @@ def test_pieces_come_as_they_stand_in_the_prompt() -> None:
         recalled("passage", "ex_6.0", "other", 0.8),
     ]
     shown = PromptTrace(
-        system=4, summary=20, version=3, order=(0, 1, 2, 4, 3), ahead=1, before=1
+        system_tokens=4,
+        summary_tokens=20,
+        summary_version=3,
+        order=(0, 1, 2, 4, 3),
+        memories_before_summary=1,
+        messages_before_memories=1,
     ).limited([card("ex_1.0"), card("ex_1.1")], 100)
     pieces = pieces_of(shown, sources)
     assert kinds(pieces) == [
@@ -115,27 +122,27 @@ def test_pieces_come_as_they_stand_in_the_prompt() -> None:
     assert pieces[2] == TracePiece("summary", 20, version=3)
     assert pieces[4] == TracePiece("fact", 3, "fact_1")
     assert pieces[6] == TracePiece("passage", 3, "ex_6.0", "other", 0.8)
-    assert (shown.kept, shown.cut) == (9, 0)
+    assert (shown.listed, shown.unlisted) == (9, 0)
 
 
 @pytest.mark.parametrize("most", range(8))
 def test_what_is_listed_is_the_beginning_of_all(most: int) -> None:
     sources = [recalled("fact", "fact_1"), recalled("passage", "ex_7.0", "other")]
-    whole = PromptTrace(system=4, order=(0, 1), before=2)
+    whole = PromptTrace(system_tokens=4, order=(0, 1), messages_before_memories=2)
     cards = [card("ex_1.0"), card("ex_1.1"), card("ex_2.0")]
     every = pieces_of(whole.limited(cards, 100), sources)
     shown = whole.limited(cards, most)
     assert pieces_of(shown, sources) == every[:most]
-    assert shown.cut == max(0, len(every) - most)
+    assert shown.unlisted == max(0, len(every) - most)
 
 
 def test_of_records_without_it_nothing_was_shown() -> None:
     assert readable_trace(Injection()) is None
     assert readable_trace(msgspec.json.decode(b"{}", type=Injection)) is None
-    assert bytes(NOTHING_SHOWN) == b"null"
+    assert bytes(NO_TRACE) == b"null"
 
 
 def test_a_window_of_forty_messages_takes_less_than_a_kilobyte() -> None:
     ids = [f"ex_{n:020d}.{i}" for n in range(20) for i in (0, 1)]
-    shown = PromptTrace(before=40).limited([card(id, 120) for id in ids], 500)
+    shown = PromptTrace(messages_before_memories=40).limited([card(id, 120) for id in ids], 500)
     assert len(msgspec.json.encode(shown)) < 1000

@@ -16,7 +16,7 @@ from tests.support.store.recording import KEY, Workbench, answered, deferred, sa
 
 DOWN = StoreError("connection refused")
 COMMIT = chat("x1")
-WHOLE = edited("x1", 1, "assistant", was=COMMIT.drafts[1].body, tokens=TOKENS + 5)
+WHOLE = edited("x1", 1, "assistant", replaced_wire=COMMIT.drafts[1].body, tokens=TOKENS + 5)
 AMENDMENT = Amendment(exchange="x1", edited=WHOLE)
 
 
@@ -38,7 +38,7 @@ def test_of_one_that_goes_on_all_of_it_is_written_in_place_of_what_was() -> None
     amendment = amend(COMMIT, (), None, len, more)
     assert amendment is not None and amendment.edited is not None
     new, old = amendment.edited, COMMIT.drafts[1]
-    assert (new.card.id, new.body, new.was) == (old.card.id, more.body, old.body)
+    assert (new.card.id, new.body, new.replaced_wire) == (old.card.id, more.body, old.body)
     assert (new.card.digest, new.card.tokens) == ("assistant-yes, and no", len(more.body))
 
 
@@ -78,7 +78,7 @@ async def test_one_that_found_no_snapshot_is_whole_too(bench: Workbench, replaye
     if replayed:
         await bench.recorder.replay()
     more = ExtendedAnswer.of(exchange("x1"), [answered("yes")], answered("yes, and no"))
-    assert await bench.recorder.defer_more(KEY, more) == "spooled"
+    assert await bench.recorder.defer_extended_answer(KEY, more) == "spooled"
     shown = texts((await bench.prepare()).snapshot)
     await bench.recorder.replay()
     assert texts((await bench.prepare()).snapshot) == shown == ["hello", "yes, and no"]
@@ -87,7 +87,7 @@ async def test_one_that_found_no_snapshot_is_whole_too(bench: Workbench, replaye
 
 async def test_more_of_what_is_gone_by_then_is_nothing(bench: Workbench) -> None:
     more = ExtendedAnswer.of(exchange("x1"), [answered("yes")], answered("yes, and no"))
-    await bench.recorder.defer_more(KEY, more)
+    await bench.recorder.defer_extended_answer(KEY, more)
     await bench.recorder.replay()
     assert await bench.history() == [] == bench.edited
     assert bench.spool.is_idle() and not bench.quarantined

@@ -12,8 +12,16 @@ from msgspec.structs import replace
 
 from proxy.chat.message import ChatMessage
 from proxy.memory.model import LOG_START, Card, Entry, Position, Snapshot
-from proxy.memory.prompt.compose import Prompt, Rules, compose
-from proxy.memory.prompt.window import LOG_END, Size, Window, advance, size_of, turn_start, view
+from proxy.memory.prompt.compose import Prompt, PromptRules, compose
+from proxy.memory.prompt.window import (
+    LOG_END,
+    Size,
+    Window,
+    advance_start,
+    size_of,
+    turn_start,
+    visible_entries,
+)
 from proxy.memory.reconciliation.match import Intent
 from proxy.memory.reconciliation.plan import Plan
 from proxy.memory.reconciliation.reconcile import reconcile
@@ -54,7 +62,7 @@ def _json(message: ChatMessage | Card) -> dict[str, object]:
 
 def asked(snapshot: Snapshot, m: Sequence[ChatMessage], window: Window) -> tuple[Plan, Prompt]:
     plan = reconcile(snapshot, m, Intent(), rerendered)
-    return plan, compose(snapshot, plan, m, Rules(window=window))
+    return plan, compose(snapshot, plan, m, PromptRules(window=window))
 
 
 def requests(snapshot: Snapshot) -> list[list[ChatMessage]]:
@@ -88,7 +96,7 @@ def test_every_size_makes_prompts_that_a_strict_upstream_takes(policy: object) -
 
 def assert_bounded(snapshot: Snapshot, plan: Plan, prompt: Prompt, window: Window) -> None:
     """No more than the window's limit, but for the turn that goes on."""
-    running = [e for e in plan.log if e.position.turn == plan.running]
+    running = [e for e in plan.log if e.position.turn == plan.running_turn]
     over = size_of(x for x in prompt.pieces if not isinstance(x, int))
     assert window.fits(over) or {x for x in prompt.pieces if not isinstance(x, int)} <= {*running}
 
@@ -105,7 +113,7 @@ def assert_bounded(snapshot: Snapshot, plan: Plan, prompt: Prompt, window: Windo
 def test_a_call_that_nobody_answers_counts_as_it_is_sent(words: int, said: str, sent: str) -> None:
     snapshot = log("u1 a1 u2 a2(c1)").snapshot()
     *before, call = snapshot.log
-    call = replace(call, card=replace(call.card, tokens=1000, words=words))
+    call = replace(call, card=replace(call.card, tokens=1000, side_text_tokens=words))
     m = talk(said)
     _, prompt = asked(replace(snapshot, log=(*before, call)), m, Window(max_tokens=80))
     assert names(prompt.pieces, m) == sent
@@ -135,14 +143,14 @@ def test_a_window_stays_put_until_it_overflows_and_then_leaves_its_share(
     window = Window(max_tokens=limit, evict_to=evict_to)
     for end in range(len(log)):
         seen = log[: end + 1]
-        moved = advance(seen, start, window)
-        before, after = size_of(view(seen, start)), size_of(view(seen, moved))
+        moved = advance_start(seen, start, window)
+        before, after = size_of(visible_entries(seen, start)), size_of(visible_entries(seen, moved))
         if window.fits(before):
             assert moved == start
         else:
             assert moved > start
             assert window.fits(after)
-            turns_left = {e.position.turn for e in view(seen, moved)}
+            turns_left = {e.position.turn for e in visible_entries(seen, moved)}
             assert window.fits(after, evict_to) or len(turns_left) == 1
         start = moved
 
@@ -151,7 +159,7 @@ def test_a_window_stays_put_until_it_overflows_and_then_leaves_its_share(
 @given(turns, st.integers(0, 40))
 def test_by_turn_a_window_starts_at_a_user_message(sizes: list[list[int]], limit: int) -> None:
     log = entries(sizes)
-    shown = view(log, advance(log, LOG_START, Window(max_messages=limit)))
+    shown = visible_entries(log, advance_start(log, LOG_START, Window(max_messages=limit)))
     assert not shown or shown[0].card.role == "user"
 
 
@@ -161,7 +169,7 @@ def test_evict_to_one_is_the_exact_sliding_window(sizes: list[list[int]], limit:
     """By message: as many of the newest as fit, no more and no fewer."""
     log = entries(sizes)
     window = Window(max_messages=limit, by_turn=False)
-    assert len(view(log, advance(log, LOG_START, window))) == min(limit, len(log))
+    assert len(visible_entries(log, advance_start(log, LOG_START, window))) == min(limit, len(log))
 
 
 def without(log: list[Entry], *seqs: int) -> list[Entry]:
@@ -184,7 +192,7 @@ def test_what_is_left_of_a_turn_does_not_have_the_first_word(
     gone: tuple[int, ...], start: Position, first: int | None
 ) -> None:
     log = without(entries([[5, 5, 5], [5, 5], [5, 5]]), *gone)
-    shown = view(log, turn_start(log, start))
+    shown = visible_entries(log, turn_start(log, start))
     assert (shown[0].position.seq if shown else None) == first
 
 
@@ -205,18 +213,18 @@ def test_a_greeting_has_the_first_word_and_so_has_another_choice_of_it() -> None
 def test_the_running_turn_is_shown_whole_even_alone_over_the_limit() -> None:
     log = entries([[5, 5], [50, 50, 50]])
     window = Window(max_tokens=20)
-    start = advance(log, LOG_START, window, running=3)
-    assert [e.position.turn for e in view(log, start, 3)] == [3, 3, 3]
+    start = advance_start(log, LOG_START, window, running=3)
+    assert [e.position.turn for e in visible_entries(log, start, 3)] == [3, 3, 3]
 
 
 def test_a_turn_that_alone_is_too_large_is_evicted_whole() -> None:
     log = entries([[5, 5], [50, 50]])
-    assert advance(log, LOG_START, Window(max_tokens=20)) == LOG_END
+    assert advance_start(log, LOG_START, Window(max_tokens=20)) == LOG_END
 
 
 def test_the_newest_turn_stays_if_it_fits_though_not_into_the_share() -> None:
     log = entries([[30], [18]])
-    assert advance(log, LOG_START, Window(max_tokens=20, evict_to=0.5)) == log[1].position
+    assert advance_start(log, LOG_START, Window(max_tokens=20, evict_to=0.5)) == log[1].position
 
 
 def test_blank_messages_count_nothing() -> None:

@@ -158,7 +158,7 @@ async def test_a_tenant_of_whom_anything_is_kept_exists(
     key = SessionKey("shop", "s")
     if kept == "costs":
         today = datetime.now(UTC).date().isoformat()
-        await store.spend("shop", UsageKey(today, "facts"), UsageTotals(calls=1))
+        await store.add_usage("shop", UsageKey(today, "facts"), UsageTotals(calls=1))
     elif kept == "a spooled exchange":
         site.spool.put(key, "e", "commit", b"{}")
     else:

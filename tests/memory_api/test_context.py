@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from proxy.chat import request
-from proxy.memory.model import Ask, SessionKey
+from proxy.memory.model import LoadOptions, SessionKey
 from proxy.memory.store import StoreError
 from proxy.settings import Settings
 from proxy.stores.open import Backend
@@ -185,15 +185,15 @@ async def test_memory_is_fitted_to_the_models_window(client: httpx.AsyncClient) 
 
 async def test_a_preview_changes_nothing(client: httpx.AsyncClient, store: Backend) -> None:
     await seed(client, "s", said("system", "Be brief."), *LONG)
-    ask = Ask("short", whole=True)
-    before, listed = await store.load(KEY, ask), await store.session(KEY)
+    options = LoadOptions("short", whole=True)
+    before, listed = await store.load(KEY, options), await store.session(KEY)
 
     for text in ("one", "two"):
         messages = [said("system", "Be long."), *talk(text)]
         response = await client.post(URL, json={"messages": messages, "profile": "short"})
         assert response.status_code == 200
 
-    assert await store.load(KEY, ask) == before
+    assert await store.load(KEY, options) == before
     assert await store.session(KEY) == listed
 
 

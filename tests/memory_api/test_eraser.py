@@ -25,7 +25,7 @@ from proxy.learning.profile.document import Schemas
 from proxy.memory.archive import Revision
 from proxy.memory.erasure import Subject
 from proxy.memory.items import Change, ItemOwner, Namespace
-from proxy.memory.model import Edited, SessionKey, Summary
+from proxy.memory.model import MessageEdit, SessionKey, Summary
 from proxy.memory.recording.spool import Spool
 from proxy.memory.store import StoreError, StoreInUse
 from proxy.memory_api.erasure import eraser as module
@@ -531,7 +531,9 @@ async def test_passages_that_lead_nowhere_any_more_are_not_counted(
     assert await store.revise(key("b"), Revision(removed=("x-b.0",)))
     line = await store.message(key("c"), "x-c.0")
     assert line is not None
-    edited = Edited(card=replace(line.card, digest="other"), body=b'"other"', was=line.body)
+    edited = MessageEdit(
+        card=replace(line.card, digest="other"), body=b'"other"', replaced_wire=line.body
+    )
     assert await store.revise(key("c"), Revision(edited=(edited,)))
     await indexer.index_edited(key("c"), 1)
 

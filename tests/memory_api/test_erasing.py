@@ -212,7 +212,7 @@ async def test_while_the_text_is_in_a_file_the_erasure_is_to_be_repeated(
         raise StoreInUse
 
     with monkeypatch.context() as patch:
-        patch.setattr(site.store, "wipe", fails)
+        patch.setattr(site.store, "purge_files", fails)
         for path in (f"{SESSIONS}/kai-0", f"{SESSIONS}/kai-0", f"{USERS}/kai"):
             response = await client.delete(path)
             assert response.status_code == 503 and "retry-after" in response.headers
@@ -240,7 +240,7 @@ async def test_a_store_that_is_late_ends_no_export_erasure_or_import(
 ) -> None:
     late = Late(store)
     async with (
-        open_site(settings, cast(Backend, late), tmp_path, patient=store) as site,
+        open_site(settings, cast(Backend, late), tmp_path, long_timeout_store=store) as site,
         site.client("alice") as client,
     ):
         await known(client, "kai")

@@ -241,7 +241,7 @@ async def test_readiness_tells_what_endangers_a_store_that_works(
         asked.append("once")
         return ["it forgets"]
 
-    monkeypatch.setattr(type(store), "concerns", concerns)
+    monkeypatch.setattr(type(store), "warnings", concerns)
     async with open_site(Settings(), store, tmp_path) as site, site.client() as client:
         answers = [(await client.get("/readyz")) for _ in range(5)]
     assert {answer.status_code for answer in answers} == {200}
@@ -255,7 +255,7 @@ async def test_a_store_that_cannot_say_how_it_is_set_up_is_ready_all_the_same(
     async def concerns(_: object) -> list[str]:
         raise RuntimeError("unheard of")
 
-    monkeypatch.setattr(type(store), "concerns", concerns)
+    monkeypatch.setattr(type(store), "warnings", concerns)
     async with open_site(Settings(), store, tmp_path) as site, site.client() as client:
         response = await client.get("/readyz")
     assert response.status_code == 200 and "warnings" not in response.json()["store"]

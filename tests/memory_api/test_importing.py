@@ -151,7 +151,7 @@ async def test_an_old_session_is_recalled_though_nobody_told_the_index_of_it(
     async def level() -> bool:
         await client.post(f"{API}/users/kai/memories/search", json={"query": "What is my cat?"})
         state = read_state((await store.lookup(owner, (), 0)).state) or State()
-        return state.caught_up > 0
+        return state.caught_up_at > 0
 
     await eventually(level)
     add = IndexUpdater._add

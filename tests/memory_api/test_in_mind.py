@@ -14,7 +14,7 @@ from proxy.memory.model import SessionKey, Snapshot, Summary
 from proxy.memory.recording.spool import Spool
 from proxy.memory_api.erasure.eraser import Eraser
 from proxy.settings import ProfileSettings
-from proxy.summary.attempts import Drafts
+from proxy.summary.attempts import RebuildDrafts
 from tests.support.clock import Clock
 from tests.support.oracle.store import InMemoryStore
 from tests.support.store.commits import chat
@@ -36,11 +36,11 @@ async def test_a_summary_that_is_being_written_anew_goes_with_its_session(
     tmp_path: Path, whose: str
 ) -> None:
     clock = Clock(1000.0)
-    store, drafts, snapshot = InMemoryStore(clock), Drafts(clock), Snapshot()
+    store, drafts, snapshot = InMemoryStore(clock), RebuildDrafts(clock), Snapshot()
     gone, other = SessionKey("t", "a"), SessionKey("t", "b")
     for key, user in ((gone, "kai"), (other, "lou")):
         await store.commit(key, chat("x1", user=user))
-        drafts.keep(key, "", snapshot, WRITTEN)
+        drafts.put(key, "", snapshot, WRITTEN)
     with eraser_of(store, tmp_path, clock) as eraser:
         await (
             eraser.erase_session(gone) if whose == "session" else eraser.erase_person("t", "kai")

@@ -114,7 +114,7 @@ async def test_what_was_erased_before_the_store_failed_is_logged_as_unfinished(
 
     with monkeypatch.context() as away:
         away.setattr(store, "delete", fails)
-        away.setattr(store, "wipe", partial(fails, SessionKey(ALICE, "")))
+        away.setattr(store, "purge_files", partial(fails, SessionKey(ALICE, "")))
         assert (await client.delete(path)).status_code == 503
         (line,) = lines(caplog, "proxy.audit")
         assert (line["event"], line["sessions"], line["messages"]) == ("erased", 1, 2)

@@ -11,7 +11,7 @@ import pytest
 
 from proxy.chat.message import read_message
 from proxy.memory.archive import Revision, StoredMessage
-from proxy.memory.model import Edited, SessionKey
+from proxy.memory.model import MessageEdit, SessionKey
 from proxy.memory.recording.spool import Spool
 from proxy.stores.open import Backend
 from proxy.tenancy import digest_of
@@ -239,7 +239,7 @@ async def test_an_edit_that_is_overtaken_is_made_of_what_is_there_then(
         if calls == 1 and found is not None:
             raw = b'{"role":"user","content":"two","name":"Bo"}'
             assert read_message(raw) is not None
-            edit = Edited(card=found.card, body=raw, was=found.body)
+            edit = MessageEdit(card=found.card, body=raw, replaced_wire=found.body)
             assert await store.revise(key, Revision(edited=(edit,)))
         return found
 

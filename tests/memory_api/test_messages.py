@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from proxy.memory.model import Ask, Commit, Entry, Outcome, SessionKey
+from proxy.memory.model import Commit, Entry, LoadOptions, Outcome, SessionKey
 from proxy.memory.store import StoreTimeout
 from proxy.stores.open import Backend
 from proxy.tenancy import digest_of
@@ -21,7 +21,7 @@ CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "
 
 
 async def log_of(store: Backend) -> tuple[Entry, ...]:
-    return (await store.load(KEY, Ask("", whole=True))).log
+    return (await store.load(KEY, LoadOptions("", whole=True))).log
 
 
 async def test_an_import_answers_what_the_list_shows(client: httpx.AsyncClient) -> None:

@@ -179,7 +179,7 @@ async def test_a_change_that_is_overtaken_is_made_on_what_is_there_then(
         if calls == 1 and found is not None:
             details = found.details
             changed = type(details)(title=details.title, ttl=77)
-            assert await store.revise(key, Revision(details=changed, was=details))
+            assert await store.revise(key, Revision(details=changed, expected_details=details))
         return found
 
     monkeypatch.setattr(store, "session", overtaken)

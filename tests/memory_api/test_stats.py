@@ -121,8 +121,8 @@ async def said(
 ) -> None:
     id = f"ex_{session}_{at}"
     usage = did.pop("usage", b'{"prompt_tokens": 20, "completion_tokens": 5}')
-    shown = msgspec.Raw(msgspec.json.encode(PromptTrace(known=2, recall=4)))
-    memory = Injection(**{"tokens": 11, "evicted_tokens": 3, "shown": shown, **did})
+    shown = msgspec.Raw(msgspec.json.encode(PromptTrace(learned_tokens=2, recall_tokens=4)))
+    memory = Injection(**{"tokens": 11, "evicted_tokens": 3, "trace": shown, **did})
     commit = record(id, draft(id, 0), draft(id, 1, "assistant"), at=at, usage=usage, user=user)
     exchange = msgspec.structs.replace(commit.exchange, memory=memory)
     commit = msgspec.structs.replace(commit, exchange=exchange)
@@ -195,7 +195,7 @@ BROKEN = [
 async def test_one_record_that_cannot_be_read_does_not_hide_the_others(
     client: httpx.AsyncClient, store: Backend, now: float, shown: bytes
 ) -> None:
-    await said(store, "a", now - 60, shown=msgspec.Raw(shown))
+    await said(store, "a", now - 60, trace=msgspec.Raw(shown))
     await said(store, "a", now - 30)
     tokens = (await report(client))["totals"]["tokens"]
     assert (tokens["injected"], tokens["recalled"]) == (22, 6)

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from proxy.memory.archive import Session
-from proxy.memory.model import Ask, Position, SessionKey, Summary
+from proxy.memory.model import LoadOptions, Position, SessionKey, Summary
 from proxy.memory.recording.spool import Spool
 from proxy.settings import Settings
 from proxy.stores.open import Backend
@@ -239,7 +239,7 @@ async def test_a_rebuild_asks_for_work_and_forgets_nothing(
     client: httpx.AsyncClient, store: Backend, text: str | None, kind: str
 ) -> None:
     await store.commit(KEY, chat("x1", profile=""))
-    await store.stall(KEY)
+    await store.mark_stalled(KEY)
     if text:
         await put(store, text, 0)
 
@@ -249,7 +249,7 @@ async def test_a_rebuild_asks_for_work_and_forgets_nothing(
     assert response.json()["id"] == "s"
     assert [each.text for each in await store.summaries(KEY)] == [text] * bool(text)
     assert bool(response.json()["summary"]) == bool(text)
-    assert not (await store.load(KEY, Ask(profile=""))).stalled
+    assert not (await store.load(KEY, LoadOptions(profile=""))).stalled
     (work,) = await store.waiting(time.time() + 1, 10)
     assert (work.tenant, work.session, work.kind, work.profile) == (*KEY, kind, "")
     assert work.due <= time.time()

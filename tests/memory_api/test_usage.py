@@ -37,8 +37,8 @@ async def test_usage_is_told_by_day_and_feature_with_its_total(
         ("2025-12-31", "summary", ONE),
         ("2026-01-04", "summary", ONE),
     ):
-        await site.store.spend(ALICE, UsageKey(day, feature), spent)
-    await site.store.spend("another", UsageKey("2026-01-01", "summary"), ONE)
+        await site.store.add_usage(ALICE, UsageKey(day, feature), spent)
+    await site.store.add_usage("another", UsageKey("2026-01-01", "summary"), ONE)
     found = await report(client, **{"from": "2026-01-01", "to": "2026-01-03"})
     one = {"calls": 1, "failed": 0, "input_tokens": 100, "output_tokens": 7, "cost_usd": 0.25}
     assert found == {
@@ -77,7 +77,7 @@ async def test_without_days_the_last_thirty_are_told(site: Site, client: httpx.A
     assert (found["total"], found["data"]) == (NOTHING, [])
     for days in (0, 29, 30):
         day = (last - timedelta(days=days)).isoformat()
-        await site.store.spend(ALICE, UsageKey(day, "facts"), ONE)
+        await site.store.add_usage(ALICE, UsageKey(day, "facts"), ONE)
     assert (await report(client, to=found["to"]))["total"]["calls"] == 2
     assert (await report(client, **{"from": found["from"]}))["total"]["calls"] == 2
 
@@ -106,7 +106,7 @@ async def test_a_tenant_sees_its_own_usage_and_the_administrator_all(
     site: Site, client: httpx.AsyncClient
 ) -> None:
     day = datetime.now(UTC).date().isoformat()
-    await site.store.spend(ALICE, UsageKey(day, "facts"), ONE)
+    await site.store.add_usage(ALICE, UsageKey(day, "facts"), ONE)
     days = {"from": day, "to": day}
     assert (await report(client, **days))["total"]["calls"] == 1
     async with site.client("mallory") as other:

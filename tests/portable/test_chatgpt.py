@@ -7,7 +7,7 @@ from msgspec.structs import astuple
 
 from proxy.memory.history.branches import switch_to
 from proxy.portable.detection import open_source
-from proxy.portable.programs.blocks import STRAY, UNANSWERED
+from proxy.portable.programs.blocks import CALLS_WITHOUT_RESULT, RESULTS_WITHOUT_CALL
 from proxy.portable.source import Conversation, InvalidFile, Warnings
 from tests.support.talk.foreign import (
     LIMITS,
@@ -185,7 +185,9 @@ def test_calls_without_a_result_are_lines_and_results_without_a_call_are_left_ou
     _, (found,), warnings = read_all(content)
     texts = [each["content"] for each in said(found)]
     assert texts == ["Draw it", '[call of dalle: {"input":"a tower"}]', "Never mind", "Stopped."]
-    assert warnings == [f"{each[0].upper()}{each[1:]}." for each in (STRAY, UNANSWERED)]
+    assert warnings == [
+        f"{each[0].upper()}{each[1:]}." for each in (RESULTS_WITHOUT_CALL, CALLS_WITHOUT_RESULT)
+    ]
 
 
 def test_images_recordings_and_files_are_lines_of_text() -> None:

@@ -53,7 +53,7 @@ def packed(*texts: str, dimensions: int = 8) -> list[bytes]:
 async def until_embedded(memory: Memory, embedder: Meanings, owner: Owner = KAI) -> None:
     name = vector_set_name(embedder.model, embedder.dimensions)
     async with asyncio.timeout(PATIENCE):
-        while (state := await memory.state(owner)).embedded.get(name) != state.passages:
+        while (state := await memory.state(owner)).embedded_until.get(name) != state.passages:
             await asyncio.sleep(0)
 
 

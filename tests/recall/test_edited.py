@@ -9,7 +9,7 @@ import pytest
 
 from proxy.chat.message import read_stored
 from proxy.memory.archive import Revision
-from proxy.memory.model import Edited, SessionKey
+from proxy.memory.model import MessageEdit, SessionKey
 from proxy.memory.store import StoreError
 from proxy.recall.index import IndexBatch, Owner
 from proxy.recall.indexing.indexer import TRIES
@@ -27,7 +27,7 @@ async def edit(remembering: Memory, message: str, text: str) -> None:
     assert line is not None
     body = json.dumps({"role": line.card.role, "content": text}).encode()
     card = msgspec.structs.replace(line.card, digest=read_stored(body).digest)
-    edited = Edited(card=card, body=body, was=line.body)
+    edited = MessageEdit(card=card, body=body, replaced_wire=line.body)
     assert await remembering.store.revise(A, Revision(edited=(edited,)))
 
 

@@ -191,7 +191,7 @@ async def test_catching_up_indexes_all_that_was_missed(remembering: Memory) -> N
     await remembering.commit("eves", said("x9", BOAT, user="eve"), indexed=False)
     assert await remembering.indexer.catch_up(KAI) == 3
     assert sorted(await remembering.indexed(KAI)) == [("s0", 1), ("s1", 1), ("s2", 1)]
-    assert (await remembering.state(KAI)).caught_up == remembering.clock.now
+    assert (await remembering.state(KAI)).caught_up_at == remembering.clock.now
 
 
 async def test_catching_up_does_not_outdo_a_doubt_that_came_meanwhile(
@@ -210,10 +210,10 @@ async def test_catching_up_does_not_outdo_a_doubt_that_came_meanwhile(
 
     monkeypatch.setattr(remembering.store, "sessions", and_meanwhile)
     await remembering.indexer.catch_up(KAI)
-    assert (await remembering.state(KAI)).caught_up < 0
+    assert (await remembering.state(KAI)).caught_up_at < 0
     monkeypatch.undo()
     await remembering.indexer.catch_up(KAI)
-    assert (await remembering.state(KAI)).caught_up == remembering.clock.now
+    assert (await remembering.state(KAI)).caught_up_at == remembering.clock.now
 
 
 async def test_catching_up_again_looks_only_at_what_has_moved_since(
@@ -332,6 +332,6 @@ async def test_sessions_are_counted_again_once_an_index_is_twice_as_large(
     for n in range(8):
         await remembering.commit(f"s{n}", said(f"x{n}", BOAT, "Fine.", user="kai"))
         await remembering.indexer.catch_up(KAI)
-        counts.append((await remembering.state(KAI)).counted)
+        counts.append((await remembering.state(KAI)).counted_passages)
     assert counts == [0, 4, 4, 4, 4, 12, 12, 12]
     assert len(await remembering.indexed(KAI)) == 16

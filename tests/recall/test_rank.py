@@ -104,7 +104,7 @@ def test_what_a_session_begins_with_comes_before_the_same_further_on() -> None:
     best, next_one = person(*said).ranked("harvest festival")[:2]
     assert (best.session, next_one.session) == (2, 1)
     assert best.parts["lexical"] == next_one.parts["lexical"]
-    assert best.parts["opens"] == pytest.approx(WEIGHTS.opens)
+    assert best.parts["opens"] == pytest.approx(WEIGHTS.is_first)
     assert next_one.parts["opens"] == 0
 
 
@@ -134,7 +134,7 @@ def test_a_score_is_the_sum_of_its_parts_less_the_price(said: list[Said], times:
     longer = [replace(each, text=f"{each.text} " * times) for each in said]
     for each in Person(longer).ranked("apple cedar"):
         size = min(max(each.tokens, SHORT_TOKENS), LONG_TOKENS) / SHORT_TOKENS
-        expected = max(0.0, sum(each.values)) / size**WEIGHTS.price
+        expected = max(0.0, sum(each.part_values)) / size**WEIGHTS.size_exponent
         assert each.score == pytest.approx(expected, rel=1e-4, abs=1e-5)
         assert list(each.parts) == list(PARTS)
 
@@ -153,7 +153,7 @@ def test_what_is_far_below_the_best_is_left_out() -> None:
 
 @given(TEXTS)
 def test_all_that_is_ranked_has_its_share_of_the_best(said: list[Said]) -> None:
-    wholes = [max(0.0, sum(each.values)) for each in Person(said).ranked("apple cedar")]
+    wholes = [max(0.0, sum(each.part_values)) for each in Person(said).ranked("apple cedar")]
     assert all(whole >= MIN_SHARE * max(wholes) - 1e-5 for whole in wholes)
 
 
@@ -185,14 +185,16 @@ def test_only_the_sessions_and_roles_wanted_are_ranked() -> None:
 
 def test_a_dense_score_can_decide() -> None:
     who = person(Said("A lighthouse.", session=1), Said("A beacon.", session=1))
-    assert first(who, "lighthouse", RankingOptions(dense={0: 0.1, 1: 0.9})) == "A lighthouse."
+    assert (
+        first(who, "lighthouse", RankingOptions(dense_scores={0: 0.1, 1: 0.9})) == "A lighthouse."
+    )
     far = person(*(Said(f"lighthouse {n}", session=n + 1) for n in range(5)))
-    assert first(far, "lighthouse", RankingOptions(dense={3: 0.9, 1: 0.1})) == "lighthouse 3"
+    assert first(far, "lighthouse", RankingOptions(dense_scores={3: 0.9, 1: 0.1})) == "lighthouse 3"
 
 
 def test_dense_scores_of_other_passages_change_nothing() -> None:
     who = person(Said("A lighthouse."))
-    assert who.ranked("lighthouse", (), RankingOptions(dense={999: 1.0})) == who.ranked(
+    assert who.ranked("lighthouse", (), RankingOptions(dense_scores={999: 1.0})) == who.ranked(
         "lighthouse", (), RankingOptions()
     )
 

@@ -163,7 +163,7 @@ def test_what_is_left_is_filled_with_what_fits_best_first() -> None:
     one, two = found("one two three", 1), found("four five six", 3, tokens=4)
     long, small = found("far too long " * 9, 2), found("small", 5, tokens=1)
     whole, less = Recollection((one, long, two, small)), Recollection((one,))
-    filled = [less.topped_up(whole, "s", Cost(0, words), left) for left in range(12)]
+    filled = [less.with_more(whole, "s", Cost(0, words), left) for left in range(12)]
     assert filled[2] is less
     assert filled[3] == Recollection((one, small))
     assert filled[5] == filled[7] == Recollection((one, two))
@@ -179,7 +179,7 @@ def test_what_is_filled_is_no_larger_than_what_was_left(
         for seq, (session, size) in enumerate(made)
     )
     less, whole = Recollection(passages[::3]), Recollection(passages)
-    more = less.topped_up(whole, "own", Cost(0, words), left)
+    more = less.with_more(whole, "own", Cost(0, words), left)
     before, after = (words(passage_lines(each.passages, "own")) for each in (less, more))
     assert after - before <= left
     assert all(each in more.passages for each in less.passages)

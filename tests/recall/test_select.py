@@ -21,7 +21,7 @@ from proxy.recall.ranking.select import (
     PASSAGE_TOKENS,
     SESSION_TOKENS,
     Passage,
-    choose,
+    choose_passages,
     is_relevant,
 )
 from proxy.recall.text_cache import clear_text_caches
@@ -48,7 +48,7 @@ def passages(made: list[tuple[str, int, int]]) -> list[Passage]:
 
 def chosen(given: list[Passage], budget: int) -> list[Passage]:
     numbered = {passage.number: passage for passage in given}
-    return choose(MATCHES, [*map(ranked, given)], numbered.get, budget)
+    return choose_passages(MATCHES, [*map(ranked, given)], numbered.get, budget)
 
 
 @given(PASSAGES, st.integers(-10, 2_000))
@@ -81,7 +81,7 @@ def test_a_passage_in_an_open_session_costs_no_second_date() -> None:
 
 def test_what_is_gone_from_history_is_left_out() -> None:
     given = passages([("apple", 1, 10), ("bread", 1, 10)])
-    assert choose(MATCHES, [*map(ranked, given)], {1: given[1]}.get, 500) == [given[1]]
+    assert choose_passages(MATCHES, [*map(ranked, given)], {1: given[1]}.get, 500) == [given[1]]
 
 
 def test_the_question_asked_before_is_not_recalled() -> None:
@@ -221,16 +221,16 @@ def test_what_was_cut_is_whole_again_where_there_is_room_left() -> None:
 
 def test_what_is_only_chosen_to_spare_makes_no_text_whole() -> None:
     given = long(0)
-    (whole,) = choose(MATCHES, [ranked(given)], {0: given}.get, 900, reserve=200)
+    (whole,) = choose_passages(MATCHES, [ranked(given)], {0: given}.get, 900, reserve=200)
     assert not whole.is_excerpt
-    (cut,) = choose(MATCHES, [ranked(given)], {0: given}.get, 900, reserve=300)
+    (cut,) = choose_passages(MATCHES, [ranked(given)], {0: given}.get, 900, reserve=300)
     assert cut.is_excerpt
 
 
 def test_what_was_recalled_as_an_excerpt_is_one_again() -> None:
     given = long(0)
     before = msgspec.structs.replace(ranked(given), tokens=EXCERPT_TOKENS)
-    (got,) = choose(MATCHES, [before], {0: given}.get, 2_000)
+    (got,) = choose_passages(MATCHES, [before], {0: given}.get, 2_000)
     assert got.is_excerpt
 
 

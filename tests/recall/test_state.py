@@ -17,16 +17,16 @@ from proxy.recall.indexing.state import (
 
 
 def test_what_is_written_is_read() -> None:
-    state = State(passages=3, length=40, sessions=2, standing=(1, 2), caught_up=7.5).with_dismissed(
-        "a:0"
-    )
+    state = State(
+        passages=3, length=40, sessions=2, standing=(1, 2), caught_up_at=7.5
+    ).with_dismissed("a:0")
     assert read_state(write_state(state)) == state
     assert state.dismissed == ("a:0",)
 
 
 def test_an_index_that_is_not_there_has_the_first_state() -> None:
     assert read_state(b"") == State()
-    assert State().passages == 0 and State().caught_up == 0
+    assert State().passages == 0 and State().caught_up_at == 0
 
 
 @pytest.mark.parametrize(

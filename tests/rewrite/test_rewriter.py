@@ -47,7 +47,7 @@ class Scripted:
         self.asked: list[Assignment] = []
         self.ended = 0
 
-    def ready(self, assignment: Assignment) -> bool:
+    def is_ready(self, assignment: Assignment) -> bool:
         return True
 
     async def complete(self, assignment: Assignment) -> Completed:
@@ -79,7 +79,7 @@ async def test_what_is_asked_follows_the_settings() -> None:
         "chat",
     )
     assert (asked.url, asked.key, asked.parameters) == (settings.url, None, {"n_": 1})
-    assert (asked.timeout, asked.most_bytes) == (settings.timeout, ANSWER_BYTES)
+    assert (asked.timeout, asked.max_answer_bytes) == (settings.timeout, ANSWER_BYTES)
     assert QUESTION in asked.text
 
 

@@ -11,8 +11,8 @@ from proxy.memory.archive import Details, StoredMessage
 from proxy.memory.erasure import Subject
 from proxy.memory.model import (
     Amendment,
-    Ask,
     Entry,
+    LoadOptions,
     Position,
     SessionKey,
     Snapshot,
@@ -27,7 +27,7 @@ from tests.support.clock import Clock
 from tests.support.store.archives import edited, exchanges, lines, revise
 from tests.support.store.commits import TOKENS, chat, draft, record, summary
 
-ALL = Ask(profile="default", whole=True)
+ALL = LoadOptions(profile="default", whole=True)
 STATES: tuple[State, ...] = ("active", "superseded")
 
 
@@ -203,12 +203,12 @@ async def test_details_take_the_place_of_those_that_were_read(
     was = await details(store, key)
     assert was == Details(system=b"[1]", system_tokens=3)
     new = replace(was, title='"Tïtle"\n\N{SNOWMAN}', metadata=b'{"a":{"b":[1,null]}}', ttl=600)
-    assert await revise(store, key, details=new, was=was)
+    assert await revise(store, key, details=new, expected_details=was)
     session = await store.session(key)
     assert session is not None and session.details == new
     assert (session.last_active_at, session.messages, session.end) == (1000.0, 2, 2)
     assert (await store.load(key, ALL)).changes == 0
-    assert not await revise(store, key, details=replace(new, title="lost"), was=was)
+    assert not await revise(store, key, details=replace(new, title="lost"), expected_details=was)
     assert await details(store, key) == new
     await store.commit(key, chat("x2", ttl=9))
     assert await details(store, key) == new
@@ -235,8 +235,8 @@ async def test_details_that_differ_from_what_was_read_stay(
     known = Details(system=b"[1]", system_tokens=3)
     was = replace(known, **other)
     new = replace(known, title="new")
-    assert not await revise(store, key, details=new, was=was, removed=("x1.0",))
-    assert not await revise(store, key, was=was, superseded=("x1.0",))
+    assert not await revise(store, key, details=new, expected_details=was, removed=("x1.0",))
+    assert not await revise(store, key, expected_details=was, superseded=("x1.0",))
     assert await details(store, key) == known
     assert ids(await store.load(key, ALL)) == ["x1.0", "x1.1"]
     assert await revise(store, key, details=new)
@@ -259,7 +259,8 @@ async def test_of_two_who_change_details_at_once_one_succeeds(
 ) -> None:
     await store.commit(key, chat("x1"))
     attempts = (
-        revise(store, key, details=Details(title=f"by {n}"), was=Details()) for n in range(8)
+        revise(store, key, details=Details(title=f"by {n}"), expected_details=Details())
+        for n in range(8)
     )
     assert sorted(await asyncio.gather(*attempts)) == [False] * 7 + [True]
 
@@ -308,7 +309,7 @@ async def test_an_edited_message_takes_the_place_of_the_one_that_was_read(
 ) -> None:
     await store.commit(key, chat("x1", window=window("x1.0")))
     await store.commit(key, chat("x2"))
-    new = edited("x1", 1, "assistant", was=body("x1", 1), wire=b'{"reasoning":1}')
+    new = edited("x1", 1, "assistant", replaced_wire=body("x1", 1), wire=b'{"reasoning":1}')
     assert await revise(store, key, edited=(new,))
     assert await store.message(key, "x1.1") == StoredMessage(
         Position(1, 2), new.card, "active", new.body, b'{"reasoning":1}'
@@ -324,7 +325,7 @@ async def test_an_edited_message_takes_the_place_of_the_one_that_was_read(
     assert page.items[0].wire == b'{"reasoning":1}'
     passages = await store.passages(key.tenant, None, {key.session: [2]})
     assert passages[key.session, 2].wire == new.body
-    again = edited("x1", 1, "assistant", was=b'{"reasoning":1}', tokens=7)
+    again = edited("x1", 1, "assistant", replaced_wire=b'{"reasoning":1}', tokens=7)
     assert await revise(store, key, edited=(again,))
     line = await store.message(key, "x1.1")
     assert line is not None and line.wire is None
@@ -336,11 +337,11 @@ async def test_an_edit_of_what_is_not_as_it_was_changes_nothing_at_all(
 ) -> None:
     await store.commit(key, chat("x1"))
     before = await store.load(key, ALL), await store.session(key), await lines(store, key)
-    good = edited("x1", 0, was=body("x1", 0))
+    good = edited("x1", 0, replaced_wire=body("x1", 0))
     for bad in (
-        edited("x1", 1, "assistant", was=b"something else"),
-        edited("x1", 2, was=b""),
-        edited("x7", 0, was=body("x7", 0)),
+        edited("x1", 1, "assistant", replaced_wire=b"something else"),
+        edited("x1", 2, replaced_wire=b""),
+        edited("x7", 0, replaced_wire=body("x7", 0)),
     ):
         assert not await revise(store, key, edited=(good, bad))
         assert not await revise(
@@ -374,7 +375,7 @@ async def test_an_edit_of_a_superseded_message_leaves_it_superseded(
     await turns(store, key)
     await store.commit(key, chat("x5", superseded=("x1.1",)))
     await store.put_summary(key, summary(3), 0, None)
-    new = edited("x1", 1, "assistant", was=body("x1", 1))
+    new = edited("x1", 1, "assistant", replaced_wire=body("x1", 1))
     assert await revise(store, key, edited=(new,))
     line = await store.message(key, "x1.1")
     assert line is not None and (line.state, line.card) == ("superseded", new.card)
@@ -391,7 +392,8 @@ async def test_of_two_who_edit_a_message_at_once_one_succeeds(
     await store.commit(key, chat("x1"))
     was = body("x1", 0)
     attempts = (
-        revise(store, key, edited=(edited("x1", 0, was=was, wire=b"%d" % n),)) for n in range(8)
+        revise(store, key, edited=(edited("x1", 0, replaced_wire=was, wire=b"%d" % n),))
+        for n in range(8)
     )
     assert sorted(await asyncio.gather(*attempts)) == [False] * 7 + [True]
     assert (await store.load(key, ALL)).changes == 1
@@ -561,7 +563,7 @@ async def test_an_edit_drops_the_versions_that_cover_its_place(
     await turns(store, key)
     for after, until in enumerate((3, 5, 7)):
         await store.put_summary(key, summary(until), after, None)
-    assert await revise(store, key, edited=(edited("x2", 0, was=body("x2", 0)),))
+    assert await revise(store, key, edited=(edited("x2", 0, replaced_wire=body("x2", 0)),))
     assert [kept.version for kept in await store.summaries(key)] == [1]
 
 
@@ -578,7 +580,7 @@ async def test_an_exchange_without_messages_left_is_gone_with_its_key(
     assert await revise(store, key, removed=("x2.1",))
     assert await store.exchange(key, "x2") is None
     assert [x.exchange.id for x in await exchanges(store, key)] == ["x1"]
-    seen = await store.load(key, Ask(profile="default", whole=True, idempotency_key="k"))
+    seen = await store.load(key, LoadOptions(profile="default", whole=True, idempotency_key="k"))
     assert seen.attempt is None and ids(seen) == ["x1.0", "x1.1"]
     assert seen.last is not None and seen.last.id == "x1"
     session = await store.session(key)
@@ -596,7 +598,7 @@ async def test_a_retry_of_an_exchange_that_is_gone_is_recorded_as_a_new_one(
     await revise(store, key, removed=("x2.0", "x2.1"))
     retry = chat("x3", 1003.0, idempotency_key="k")
     assert await store.commit(key, retry) == "recorded"
-    seen = await store.load(key, Ask(profile="default", whole=True, idempotency_key="k"))
+    seen = await store.load(key, LoadOptions(profile="default", whole=True, idempotency_key="k"))
     assert ids(seen) == ["x1.0", "x1.1", "x3.0", "x3.1"]
     assert [entry.position.seq for entry in seen.log] == [1, 2, 5, 6]
     assert seen.attempt is not None and seen.attempt.id == "x3" and seen.changes == 2
@@ -625,12 +627,14 @@ async def test_a_session_stays_though_all_its_messages_are_removed(
 ) -> None:
     await store.commit(key, chat("x1", user="kai", window=window("x1.0"), idempotency_key="k"))
     assert await revise(store, key, removed=("x1.0", "x1.1"), details=Details(title="empty"))
-    ask = Ask(profile="default", whole=whole, max_messages=0, idempotency_key="k", uncovered=0)
-    seen = await store.load(key, ask)
+    options = LoadOptions(
+        profile="default", whole=whole, max_messages=0, idempotency_key="k", max_uncovered_tokens=0
+    )
+    seen = await store.load(key, options)
     session = await store.session(key)
     assert session is not None
     began = session.created_at
-    assert seen == Snapshot(exists=True, owner="kai", whole=whole, changes=2, began=began)
+    assert seen == Snapshot(exists=True, owner="kai", whole=whole, changes=2, created_at=began)
     assert (session.messages, session.tokens, session.last, session.end) == (0, 0, None, 2)
     assert (await store.sessions(key.tenant, "kai", None, 9)).items == (session,)
     assert await store.commit(key, chat("x2", user="eve")) == "foreign"

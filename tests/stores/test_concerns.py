@@ -30,13 +30,13 @@ def opened(url: str, wait_replicas: int = 0) -> Store:
 async def concerns(server: Server, wait_replicas: int = 0) -> list[str]:
     store = opened(server.url, wait_replicas)
     try:
-        return list(await store.concerns())
+        return list(await store.warnings())
     finally:
         await store.close()
 
 
 async def test_every_store_answers(store: Backend) -> None:
-    assert all(sentence and isinstance(sentence, str) for sentence in await store.concerns())
+    assert all(sentence and isinstance(sentence, str) for sentence in await store.warnings())
 
 
 async def test_a_server_that_keeps_what_it_has_is_no_concern(server: Server) -> None:
@@ -74,7 +74,7 @@ async def test_a_clock_that_differs_from_the_servers_is_a_concern(
         server.url, timeout=PATIENCE, commit_timeout=PATIENCE, clock=lambda: time.time() + by
     )
     try:
-        (concern,) = await store.concerns()
+        (concern,) = await store.warnings()
         assert told in concern and "NTP" in concern
     finally:
         await store.close()
@@ -85,7 +85,7 @@ async def test_what_a_user_may_not_ask_is_no_concern(server: Server) -> None:
     server.ask("ACL", "SETUSER", "shy", "on", ">word", "~*", "+@all", "-config", "-info")
     store = opened(f"redis://shy:word@{server.address}", wait_replicas=1)
     try:
-        assert list(await store.concerns()) == []
+        assert list(await store.warnings()) == []
     finally:
         await store.close()
         server.ask("CONFIG", "SET", "maxmemory-policy", "noeviction")
@@ -95,6 +95,6 @@ async def test_a_disk_that_is_nearly_full_is_a_concern(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = opened(f"sqlite:///{tmp_path}/memory.db")
-    assert list(await store.concerns()) == []
+    assert list(await store.warnings()) == []
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=2048))
-    assert list(await store.concerns()) == ["the disk of the store has 2 KiB left"]
+    assert list(await store.warnings()) == ["the disk of the store has 2 KiB left"]

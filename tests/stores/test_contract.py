@@ -12,7 +12,7 @@ from msgspec.structs import astuple
 from proxy.memory.model import (
     IDEMPOTENCY_SECONDS,
     Amendment,
-    Ask,
+    LoadOptions,
     Position,
     SessionKey,
     SessionVersion,
@@ -24,7 +24,7 @@ from tests.support.clock import Clock
 from tests.support.store.archives import edited, revise
 from tests.support.store.commits import TOKENS, chat, draft, record
 
-ALL = Ask(profile="default", whole=True)
+ALL = LoadOptions(profile="default", whole=True)
 
 
 def ids(snapshot: Snapshot) -> list[str]:
@@ -147,7 +147,7 @@ async def test_a_retry_replaces_the_earlier_attempt(store: Store, key: SessionKe
     await store.commit(key, chat("x2", 1001.0, idempotency_key="k"))
     retry = chat("x3", 1002.0, idempotency_key="k", superseded=("x2.0",))
     assert await store.commit(key, retry) == "recorded"
-    seen = await store.load(key, Ask(profile="default", whole=True, idempotency_key="k"))
+    seen = await store.load(key, LoadOptions(profile="default", whole=True, idempotency_key="k"))
     assert ids(seen) == ["x1.0", "x1.1", "x3.0", "x3.1"]
     assert seen.attempt is not None and seen.attempt.id == "x3"
     assert (seen.messages, seen.tokens) == (4, 4 * TOKENS)
@@ -183,7 +183,12 @@ SWITCHING = {"superseded": ("x1.1",)}
         pytest.param(("x2.1",), {}, "outdated", id="a-switch"),
         pytest.param(("x1.9",), {}, "recorded", id="something-more"),
         pytest.param(("x1.9",), SWITCHING, "outdated", id="something-more-and-it-switches"),
-        pytest.param(("x1.9",), {"alone": True}, "outdated", id="something-more-and-it-is-alone"),
+        pytest.param(
+            ("x1.9",),
+            {"supersedes_siblings": True},
+            "outdated",
+            id="something-more-and-it-is-alone",
+        ),
     ],
 )
 async def test_what_others_have_changed_is_not_committed_to(
@@ -195,7 +200,7 @@ async def test_what_others_have_changed_is_not_committed_to(
     if meanwhile:
         await store.commit(key, chat("x3", superseded=meanwhile))
     before = await store.load(key, ALL)
-    assert await store.commit(key, chat("x4", seen=seen, **late)) == outcome
+    assert await store.commit(key, chat("x4", planned_for=seen, **late)) == outcome
     assert (await store.load(key, ALL) == before) == (outcome == "outdated")
 
 
@@ -216,14 +221,14 @@ async def test_what_was_broken_off_is_not_committed_beside_what_has_not_seen_it(
     if newest is not None:
         await store.commit(key, chat("x2", incomplete=newest, model="m" * 20_000))
     before = await store.load(key, ALL)
-    assert await store.commit(key, chat("x3", seen=seen, incomplete=late)) == outcome
+    assert await store.commit(key, chat("x3", planned_for=seen, incomplete=late)) == outcome
     assert (await store.load(key, ALL) == before) == (outcome == "outdated")
 
 
 async def test_nor_in_a_session_that_was_not_there(store: Store, key: SessionKey) -> None:
     seen = SessionVersion.of(await store.load(key, ALL))
-    assert await store.commit(key, chat("x1", seen=seen, incomplete=True)) == "recorded"
-    assert await store.commit(key, chat("x2", seen=seen)) == "outdated"
+    assert await store.commit(key, chat("x1", planned_for=seen, incomplete=True)) == "recorded"
+    assert await store.commit(key, chat("x2", planned_for=seen)) == "outdated"
 
 
 async def test_a_retry_is_stale_once_another_exchange_has_followed(
@@ -242,15 +247,15 @@ async def test_an_idempotency_key_is_forgotten_after_a_day(
 ) -> None:
     await store.commit(key, chat("x1", 1000.0, idempotency_key="k"))
     await store.commit(key, chat("x2", 1001.0))
-    ask = Ask(profile="default", idempotency_key="k")
-    attempt = (await store.load(key, ask)).attempt
+    options = LoadOptions(profile="default", idempotency_key="k")
+    attempt = (await store.load(key, options)).attempt
     assert attempt is not None and attempt.id == "x1"
     clock.now = 1000.0 + IDEMPOTENCY_SECONDS
-    assert (await store.load(key, ask)).attempt is None
+    assert (await store.load(key, options)).attempt is None
     late = chat("x3", 1000.0 + IDEMPOTENCY_SECONDS, idempotency_key="k")
     assert await store.commit(key, late) == "recorded"
     assert len((await store.load(key, ALL)).log) == 6
-    attempt = (await store.load(key, ask)).attempt
+    attempt = (await store.load(key, options)).attempt
     assert attempt is not None and attempt.id == "x3"
 
 
@@ -258,7 +263,7 @@ async def test_a_window_moves_forwards_only_unless_found_anew(
     store: Store, key: SessionKey
 ) -> None:
     def at(start: str, anew: bool = False) -> WindowMove:
-        return WindowMove(profile="default", start=start, anew=anew)
+        return WindowMove(profile="default", start=start, may_move_back=anew)
 
     async def start() -> Position | None:
         return (await store.load(key, ALL)).start
@@ -273,7 +278,7 @@ async def test_a_window_moves_forwards_only_unless_found_anew(
     assert await start() == Position(3, 3)
     await store.commit(key, chat("x5", window=at("x1.0", anew=True), superseded=("x1.0",)))
     assert await start() == Position(1, 1)
-    assert (await store.load(key, Ask(profile="other"))).start is None
+    assert (await store.load(key, LoadOptions(profile="other"))).start is None
 
 
 async def test_an_amendment_fills_reserved_places_once(store: Store, key: SessionKey) -> None:
@@ -317,7 +322,7 @@ async def test_an_answer_that_went_on_is_put_in_its_place_once(
     await store.commit(key, chat("x1", reserved=1))
     await store.commit(key, chat("x2"))
     was = draft("x1", 1, "assistant").body
-    whole = edited("x1", 1, "assistant", was=was, wire=b'{"all":1}', tokens=TOKENS + 5)
+    whole = edited("x1", 1, "assistant", replaced_wire=was, wire=b'{"all":1}', tokens=TOKENS + 5)
     other = draft("x1", 2, "assistant", turn="x1.0", choice=1, state="superseded")
     amendment = Amendment(exchange="x1", usage=b"{}", drafts=(other,), edited=whole)
     assert await store.amend(key, amendment) == 2
@@ -338,7 +343,7 @@ async def test_an_answer_that_is_superseded_meanwhile_says_all_in_history(
     await store.commit(key, chat("x1"))
     await store.commit(key, chat("x2", superseded=("x1.1",)))
     was = draft("x1", 1, "assistant").body
-    whole = edited("x1", 1, "assistant", was=was)
+    whole = edited("x1", 1, "assistant", replaced_wire=was)
     before = await store.load(key, ALL)
     assert await store.amend(key, Amendment(exchange="x1", edited=whole)) == 2
     line = await store.message(key, "x1.1")
@@ -353,11 +358,11 @@ async def test_what_came_late_does_not_undo_what_people_have_changed(
     for id in ("x1", "x2"):
         await store.commit(key, chat(id))
     was, theirs = draft("x1", 1, "assistant").body, draft("x2", 1, "assistant").body
-    await revise(store, key, edited=(edited("x1", 1, "assistant", was=was),))
+    await revise(store, key, edited=(edited("x1", 1, "assistant", replaced_wire=was),))
     seen = await store.load(key, ALL)
-    late = edited("x1", 1, "assistant", was=was, tokens=77)
-    gone = edited("x1", 7, "assistant", was=was)
-    foreign = edited("x2", 1, "assistant", was=theirs)
+    late = edited("x1", 1, "assistant", replaced_wire=was, tokens=77)
+    gone = edited("x1", 7, "assistant", replaced_wire=was)
+    foreign = edited("x2", 1, "assistant", replaced_wire=theirs)
     for each in (late, gone, foreign):
         assert await store.amend(key, Amendment(exchange="x1", edited=each)) is None
     assert await store.load(key, ALL) == seen

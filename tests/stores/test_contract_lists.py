@@ -7,11 +7,11 @@ import string
 import pytest
 
 from proxy.memory.archive import Details, Session
-from proxy.memory.model import Ask, Position, SessionKey, Snapshot, State, WindowMove
+from proxy.memory.model import LoadOptions, Position, SessionKey, Snapshot, State, WindowMove
 from proxy.memory.store import Store
 from tests.support.store.commits import TOKENS, chat, draft, record
 
-ALL = Ask(profile="default", whole=True)
+ALL = LoadOptions(profile="default", whole=True)
 ACTIVE: tuple[State, ...] = ("active",)
 IDLE: tuple[State, ...] = ("superseded",)
 NASTY = (

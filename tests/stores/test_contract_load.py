@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.memory.model import Ask, Position, SessionKey, Snapshot, State, WindowMove
+from proxy.memory.model import LoadOptions, Position, SessionKey, Snapshot, State, WindowMove
 from proxy.memory.store import Store
 from tests.support.store.commits import TOKENS, chat, draft, record
 
@@ -46,8 +46,8 @@ async def test_the_bounds_say_how_far_back_a_load_reaches(
     store: Store, key: SessionKey, messages: int | None, tokens: int | None, first: int, whole: bool
 ) -> None:
     await five_turns(store, key)
-    ask = Ask(profile="default", whole=whole, max_messages=messages, max_tokens=tokens)
-    seen = await store.load(key, ask)
+    options = LoadOptions(profile="default", whole=whole, max_messages=messages, max_tokens=tokens)
+    seen = await store.load(key, options)
     window = [f"x{n}.{m}" for n in range(first, 6) for m in (0, 1)]
     assert list(seen.bodies) == window
     assert ids(seen) == ([f"x{n}.{m}" for n in range(1, 6) for m in (0, 1)] if whole else window)
@@ -59,10 +59,10 @@ async def test_a_stored_start_is_where_the_log_begins(store: Store, key: Session
     await five_turns(store, key)
     move = WindowMove(profile="p", start="x3.1")
     await store.commit(key, chat("x6", window=move))
-    seen = await store.load(key, Ask(profile="p", max_messages=0, max_tokens=0))
+    seen = await store.load(key, LoadOptions(profile="p", max_messages=0, max_tokens=0))
     assert seen.start == Position(5, 6)
     assert turns(seen) == ["x3", "x4", "x5", "x6"] and len(seen.log) == 8
-    assert turns(await store.load(key, Ask(profile="q", max_messages=0))) == ["x6"]
+    assert turns(await store.load(key, LoadOptions(profile="q", max_messages=0))) == ["x6"]
 
 
 async def test_a_start_behind_everything_leaves_the_newest_turn(
@@ -72,7 +72,7 @@ async def test_a_start_behind_everything_leaves_the_newest_turn(
     move = WindowMove(profile="p", start="x5.0")
     gone = ("x5.0", "x5.1")
     await store.commit(key, record("x6", superseded=gone, window=move))
-    seen = await store.load(key, Ask(profile="p"))
+    seen = await store.load(key, LoadOptions(profile="p"))
     assert seen.start == Position(9, 9)
     assert ids(seen) == ["x4.0", "x4.1"]
 
@@ -82,7 +82,7 @@ async def test_a_window_may_start_at_a_message_of_the_same_commit(
 ) -> None:
     await five_turns(store, key)
     await store.commit(key, chat("x6", window=WindowMove(profile="p", start="x6.0")))
-    seen = await store.load(key, Ask(profile="p"))
+    seen = await store.load(key, LoadOptions(profile="p"))
     assert seen.start == Position(11, 11) and ids(seen) == ["x6.0", "x6.1"]
 
 
@@ -93,13 +93,13 @@ async def test_the_turn_of_the_last_exchange_is_shown_though_it_is_old(
     late = draft("x6", 0, "tool", turn="x2.0")
     answer = draft("x6", 1, "assistant", turn="x2.0")
     await store.commit(key, record("x6", late, answer))
-    seen = await store.load(key, Ask(profile="default", max_messages=0))
+    seen = await store.load(key, LoadOptions(profile="default", max_messages=0))
     assert ids(seen) == ["x2.0", "x2.1", "x6.0", "x6.1", "x5.0", "x5.1"]
     assert list(seen.bodies) == ids(seen)
-    whole = await store.load(key, Ask(profile="default", max_messages=0, whole=True))
+    whole = await store.load(key, LoadOptions(profile="default", max_messages=0, whole=True))
     assert list(whole.bodies) == list(seen.bodies) and len(whole.log) == 12
     await store.commit(key, chat("x7"))
-    assert turns(await store.load(key, Ask(profile="default", max_messages=0))) == ["x7"]
+    assert turns(await store.load(key, LoadOptions(profile="default", max_messages=0))) == ["x7"]
 
 
 async def test_a_log_whose_messages_are_all_superseded_is_empty(
@@ -110,7 +110,7 @@ async def test_a_log_whose_messages_are_all_superseded_is_empty(
     move = WindowMove(profile="default", start="x1.1")
     await store.commit(key, record("x2", superseded=everything, window=move))
     for whole in (False, True):
-        seen = await store.load(key, Ask(profile="default", whole=whole))
+        seen = await store.load(key, LoadOptions(profile="default", whole=whole))
         assert seen.exists and seen.log == () and not seen.bodies
         assert (seen.messages, seen.tokens) == (0, 0)
         assert seen.start == Position(1, 2)
@@ -125,16 +125,16 @@ async def test_alternates_are_the_inactive_choices_of_a_reply(
     await store.commit(key, record("x1", question, first, second, reserved=1))
     await store.commit(key, chat("x2"))
     await store.commit(key, chat("x3", superseded=("x2.0", "x2.1")))
-    seen = await store.load(key, Ask(profile="default", whole=True))
+    seen = await store.load(key, LoadOptions(profile="default", whole=True))
     assert [entry.card.id for entry in seen.alternates["x1"]] == ["x1.2"]
     assert seen.alternates["x1"][0].position == Position(1, 3)
     assert list(seen.alternates) == ["x1"]
     chosen = chat("x4", superseded=("x1.0", "x1.1"), activated=("x1.2",))
     await store.commit(key, chosen)
-    seen = await store.load(key, Ask(profile="default", whole=True))
+    seen = await store.load(key, LoadOptions(profile="default", whole=True))
     assert [entry.card.id for entry in seen.alternates["x1"]] == ["x1.1"]
     assert ids(seen) == ["x1.2", "x3.0", "x3.1", "x4.0", "x4.1"]
-    assert not (await store.load(key, Ask(profile="default"))).alternates
+    assert not (await store.load(key, LoadOptions(profile="default"))).alternates
 
 
 async def test_bodies_are_found_whatever_their_state(store: Store, key: SessionKey) -> None:
@@ -168,7 +168,7 @@ async def test_any_bytes_and_any_length_come_back_as_they_went(
     long = draft("x2", 0)
     odd = type(long)(card=long.card, turn=long.turn, body=body, wire=b"")
     await store.commit(key, record("x2", odd, system=b"[\x00\xff]"))
-    seen = await store.load(key, Ask(profile="default"))
+    seen = await store.load(key, LoadOptions(profile="default"))
     assert seen.bodies == {"x1.0": question.body, "x2.0": body}
     assert seen.system == b"[\x00\xff]"
     states: tuple[State, ...] = ("active",)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.memory.model import Ask, Position, SessionKey, Snapshot, Summary, WindowMove
+from proxy.memory.model import LoadOptions, Position, SessionKey, Snapshot, Summary, WindowMove
 from proxy.memory.store import Store
 from tests.support.store.commits import TOKENS, chat, draft, record, summary
 
@@ -62,7 +62,9 @@ async def test_a_log_begins_where_the_summary_ends(
     whole: bool,
 ) -> None:
     await eight_turns(store, key, until)
-    seen = await store.load(key, Ask(profile="p", whole=whole, uncovered=uncovered))
+    seen = await store.load(
+        key, LoadOptions(profile="p", whole=whole, max_uncovered_tokens=uncovered)
+    )
     assert turns(seen) == since(first)
     assert len(seen.log) == (16 if whole else len(seen.bodies))
     assert seen.whole is whole and (seen.messages, seen.tokens) == (16, 8 * TURN)
@@ -86,12 +88,12 @@ async def test_a_window_that_has_never_moved_bounds_a_log_too(
     first: int,
 ) -> None:
     await eight_turns(store, key, until)
-    for ask in (
-        Ask(profile="q", max_messages=2, uncovered=uncovered),
-        Ask(profile="q", max_tokens=TURN, uncovered=uncovered),
+    for options in (
+        LoadOptions(profile="q", max_messages=2, max_uncovered_tokens=uncovered),
+        LoadOptions(profile="q", max_tokens=TURN, max_uncovered_tokens=uncovered),
     ):
-        assert turns(await store.load(key, ask)) == since(first)
-    unbounded = await store.load(key, Ask(profile="q", uncovered=uncovered))
+        assert turns(await store.load(key, options)) == since(first)
+    unbounded = await store.load(key, LoadOptions(profile="q", max_uncovered_tokens=uncovered))
     assert turns(unbounded) == since(1)
 
 
@@ -99,14 +101,14 @@ async def test_what_joined_a_summarised_turn_is_left_where_it_is(
     store: Store, key: SessionKey
 ) -> None:
     await eight_turns(store, key, Position(9, 9))
-    ask = Ask(profile="p", uncovered=100 * TURN)
+    options = LoadOptions(profile="p", max_uncovered_tokens=100 * TURN)
     await store.commit(key, record("x9", draft("x9", 0, "tool", turn="x2.0")))
-    assert turns(await store.load(key, ask)) == ["x2", "x9", *since(5)]
+    assert turns(await store.load(key, options)) == ["x2", "x9", *since(5)]
     await store.commit(key, chat("x10"))
-    assert turns(await store.load(key, ask)) == [*since(5), "x10"]
+    assert turns(await store.load(key, options)) == [*since(5), "x10"]
     await store.commit(key, record("x11", draft("x11", 0, "tool", turn="x5.0")))
     await store.commit(key, chat("x12"))
-    seen = turns(await store.load(key, ask))
+    seen = turns(await store.load(key, options))
     assert seen == ["x5", "x11", *since(6), "x10", "x12"]
 
 
@@ -115,12 +117,12 @@ async def test_a_summary_that_is_dropped_is_not_reckoned_with(
 ) -> None:
     await eight_turns(store, key, Position(9, 9))
     await store.put_summary(key, summary(13, seen=16), 1, None)
-    ask = Ask(profile="p", uncovered=100 * TURN)
-    assert turns(await store.load(key, ask)) == since(7)
+    options = LoadOptions(profile="p", max_uncovered_tokens=100 * TURN)
+    assert turns(await store.load(key, options)) == since(7)
     await store.commit(key, record("x9", superseded=("x5.1",)))
-    assert turns(await store.load(key, ask)) == since(5)
+    assert turns(await store.load(key, options)) == since(5)
     await store.drop_summaries(key)
-    assert turns(await store.load(key, ask)) == since(1)
+    assert turns(await store.load(key, options)) == since(1)
 
 
 async def test_a_log_without_messages_is_empty_however_far_it_reaches(
@@ -129,5 +131,5 @@ async def test_a_log_without_messages_is_empty_however_far_it_reaches(
     move = WindowMove(profile="p", start="x1.0")
     await store.commit(key, chat("x1", window=move))
     await store.commit(key, record("x2", superseded=("x1.0", "x1.1")))
-    seen = await store.load(key, Ask(profile="p", uncovered=100))
+    seen = await store.load(key, LoadOptions(profile="p", max_uncovered_tokens=100))
     assert seen.log == () and not seen.bodies

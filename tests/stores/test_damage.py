@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from proxy.memory.model import Ask, SessionKey, Snapshot, State
+from proxy.memory.model import LoadOptions, SessionKey, Snapshot, State
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.stores.open import Backend, open_store
 from proxy.stores.redis.base import session_keys
@@ -29,8 +29,8 @@ from tests.support.waiting import PATIENCE
 
 KEY = SessionKey("tenant", "session")
 BOTH: tuple[State, ...] = ("active", "superseded")
-WHOLE = Ask(profile="default", whole=True)
-WINDOW = Ask(profile="default", max_messages=40)
+WHOLE = LoadOptions(profile="default", whole=True)
+WINDOW = LoadOptions(profile="default", max_messages=40)
 ENDLESS = """
 WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 1000000000000)
 SELECT count(*) FROM n
@@ -87,15 +87,15 @@ async def test_a_row_of_another_type_is_a_store_error(
     with closing(sqlite3.connect(path)) as other:
         other.execute(change)
         other.commit()
-    for ask in (WHOLE, WINDOW):
+    for options in (WHOLE, WINDOW):
         with pytest.raises(StoreError):
-            await sqlite.load(KEY, ask)
+            await sqlite.load(KEY, options)
     assert (await sqlite.load(SessionKey("tenant", "other"), WHOLE)).log == ()
 
 
 async def test_long_pages_of_the_patient_keep_no_lists_waiting(sqlite: SQLiteStore) -> None:
     await sqlite.commit(KEY, chat("x1"))
-    patient = sqlite.patient(PATIENCE)
+    patient = sqlite.with_long_timeout(PATIENCE)
     await patient.open()
     busy = asyncio.create_task(patient._page(lambda c: c.execute(ENDLESS).fetchone()))
     await asyncio.sleep(0)
@@ -111,7 +111,7 @@ async def test_reading_that_nobody_waits_for_any_more_is_broken_off(path: Path) 
     await store.open()
     with pytest.raises(StoreTimeout):
         await store._list(lambda c: c.execute(ENDLESS).fetchone())
-    patient = store.patient(PATIENCE)
+    patient = store.with_long_timeout(PATIENCE)
     store._timeout = PATIENCE
     assert (await store.sessions("tenant", None, None, 10)).items == ()
     await patient.close()
@@ -122,7 +122,7 @@ async def test_long_reads_keep_neither_a_probe_nor_the_lists_nor_the_patient_wai
     sqlite: SQLiteStore,
 ) -> None:
     await sqlite.commit(KEY, chat("x1"))
-    patient = sqlite.patient(PATIENCE)
+    patient = sqlite.with_long_timeout(PATIENCE)
     await patient.open()
     busy = [
         asyncio.create_task(sqlite._read(lambda c: c.execute(ENDLESS).fetchone()))
@@ -142,9 +142,9 @@ async def test_long_reads_keep_neither_a_probe_nor_the_lists_nor_the_patient_wai
     assert await sqlite.commit(KEY, chat("x3")) == "recorded"
 
 
-async def refuses(sqlite: SQLiteStore, ask: Ask) -> None:
+async def refuses(sqlite: SQLiteStore, options: LoadOptions) -> None:
     """Neither writes nor reads, nor is it ready."""
-    for work in (sqlite.commit(KEY, chat("x2")), sqlite.load(KEY, ask), sqlite.ping()):
+    for work in (sqlite.commit(KEY, chat("x2")), sqlite.load(KEY, options), sqlite.ping()):
         with pytest.raises(StoreError, match="deleted or replaced"):
             await work
 
@@ -260,11 +260,11 @@ async def test_a_session_of_which_a_key_was_evicted_goes_on_with_the_rest(
     for number in range(3):
         await redis.commit(KEY, chat(f"x{number}"))
     server.ask("DEL", session_keys(KEY)[part])
-    for ask in (WHOLE, WINDOW):
-        snapshot = await redis.load(KEY, ask)
+    for options in (WHOLE, WINDOW):
+        snapshot = await redis.load(KEY, options)
         assert len(snapshot.log) == len(snapshot.bodies)
         if part in (0, 1, 2, 3):  # the head, cards, texts, the log itself
-            assert (len(snapshot.log), snapshot.lost) == (0, 6)
+            assert (len(snapshot.log), snapshot.missing_messages) == (0, 6)
     assert await redis.commit(KEY, chat("x9")) == "recorded"
     assert [e.card.id for e in (await redis.load(KEY, WHOLE)).log][-2:] == ["x9.0", "x9.1"]
 
@@ -301,10 +301,10 @@ async def test_a_session_whose_head_was_evicted_begins_anew_and_what_is_gone_wit
     for name in rest if left else ():
         server.ask("EXPIRE", name, left)
     server.ask("DEL", head)
-    assert await redis.load(KEY, WINDOW) == Snapshot(lost=lost)
+    assert await redis.load(KEY, WINDOW) == Snapshot(missing_messages=lost)
     assert await redis.commit(KEY, chat("x3", user="lou")) == "recorded"
     snapshot = await redis.load(KEY, WHOLE)
-    assert (snapshot.owner, len(snapshot.log), snapshot.lost) == ("lou", 2, 0)
+    assert (snapshot.owner, len(snapshot.log), snapshot.missing_messages) == ("lou", 2, 0)
 
 
 class Odd:
@@ -316,7 +316,7 @@ class Odd:
     async def run(self, key: bytes, *commands: Command) -> list[Any]:
         return [self.answer for _ in commands]
 
-    def part_of(self, key: bytes) -> str:
+    def server_of(self, key: bytes) -> str:
         return ""
 
     async def many(self, commands: Sequence[tuple[bytes, Command]]) -> list[Any]:
@@ -341,4 +341,4 @@ async def test_an_answer_of_another_shape_is_a_store_error(answer: object) -> No
         await store.load(KEY, WHOLE)
     with pytest.raises(StoreError):
         await store.commit(KEY, chat("x1"))
-    assert list(await store.concerns()) == []
+    assert list(await store.warnings()) == []

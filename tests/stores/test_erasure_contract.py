@@ -9,14 +9,14 @@ import pytest
 
 from proxy.memory.erasure import MARK_SECONDS, Subject
 from proxy.memory.items import Item, ItemOwner, Place
-from proxy.memory.model import Ask, Due, SessionKey, Snapshot
+from proxy.memory.model import LoadOptions, SessionKey, Snapshot, WorkRequest
 from proxy.stores.open import Backend
 from tests.support.clock import Clock
 from tests.support.store.archives import revise, take_out
 from tests.support.store.commits import chat, summary
 from tests.support.store.shelves import at, gone, places, put, value
 
-ALL = Ask(profile="default", whole=True)
+ALL = LoadOptions(profile="default", whole=True)
 NOW = 1000.0
 """When the store believes it is; exchanges are of about that time."""
 
@@ -53,7 +53,12 @@ async def test_an_exchange_that_began_before_its_session_was_erased_is_refused(
     await store.commit(key, chat("x1", 990.0))
     await store.mark([session], 1000.0)
     await store.delete(key)
-    late = chat("x2", 1005.0, started_at=started, due=(Due(kind="summary", profile="p", at=1.0),))
+    late = chat(
+        "x2",
+        1005.0,
+        started_at=started,
+        work_requests=(WorkRequest(kind="summary", profile="p", due_at=1.0),),
+    )
     assert await store.commit(key, late) == outcome
     assert (await store.load(key, ALL)).exists == (outcome == "recorded")
     assert (await store.session(key) is not None) == (outcome == "recorded")

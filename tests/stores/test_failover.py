@@ -12,7 +12,7 @@ import redis
 from redis.crc import key_slot
 
 from proxy.memory.erasure import Subject
-from proxy.memory.model import Ask, SessionKey, Summary
+from proxy.memory.model import LoadOptions, SessionKey, Summary
 from proxy.memory.store import Store, StoreError, StoreTimeout
 from proxy.stores.open import open_store
 from proxy.stores.redis.base import list_keys, session_keys
@@ -20,7 +20,7 @@ from tests.support.processes.redis import HOST, Cluster, Server, cluster, guarde
 from tests.support.store.commits import chat, draft, record
 from tests.support.waiting import PATIENCE
 
-ALL = Ask(profile="default", whole=True)
+ALL = LoadOptions(profile="default", whole=True)
 
 
 @pytest.fixture(scope="module")
@@ -147,10 +147,10 @@ async def test_a_master_of_the_cluster_that_hangs_is_away_for_its_own_sessions(
 ) -> None:
     keys = [key_on(masters, server, tenant) for server in masters.masters]
     store = open_store(masters.url, timeout=1, commit_timeout=1)
-    assert {store.part_of(key) for key in keys} == {""}
+    assert {store.server_of(key) for key in keys} == {""}
     for key in keys:
         await store.ping(key)
-    assert [store.part_of(key) for key in keys] == [each.address for each in masters.masters]
+    assert [store.server_of(key) for key in keys] == [each.address for each in masters.masters]
     with masters.masters[1].paused():
         for look in (store.ping(keys[1]), store.peek(keys[1])):
             with pytest.raises(StoreTimeout):

@@ -134,8 +134,8 @@ class Comparison(RuleBasedStateMachine):
 
     @rule(n=st.integers(0, 1), account=ACCOUNTS, spent=SPENT)
     def spend(self, n: int, account: UsageKey, spent: UsageTotals) -> None:
-        self.wait(self.oracle.spend(self.tenants[n], account, spent))
-        self.wait(self.store.spend(self.tenants[n], account, spent))
+        self.wait(self.oracle.add_usage(self.tenants[n], account, spent))
+        self.wait(self.store.add_usage(self.tenants[n], account, spent))
 
     @rule(n=st.integers(0, 1))
     def move(self, n: int) -> None:
@@ -149,8 +149,8 @@ class Comparison(RuleBasedStateMachine):
             shelf = ItemOwner(tenant, user)
             expected = self.wait(self.oracle.items(shelf, (), None, 1000))
             assert self.wait(self.store.items(shelf, (), None, 1000)) == expected
-        spent = self.wait(self.oracle.spent(tenant, DAYS))
-        assert self.wait(self.store.spent(tenant, DAYS)) == spent
+        spent = self.wait(self.oracle.usage_of_days(tenant, DAYS))
+        assert self.wait(self.store.usage_of_days(tenant, DAYS)) == spent
 
 
 @pytest.mark.parametrize("url", ["sqlite", "redis", "redis-cluster"], indirect=True)

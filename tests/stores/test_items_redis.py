@@ -158,7 +158,7 @@ async def test_what_the_server_refuses_is_a_store_error(store: Backend, server: 
     await store.change_items(KAI, [put(("a",), "k")])
     with server.full():
         changed = store.change_items(KAI, [put(("a",), "k")])
-        for work in (changed, store.spend("tenant", FACTS, ONE)):
+        for work in (changed, store.add_usage("tenant", FACTS, ONE)):
             with pytest.raises(StoreFull, match="maxmemory"):
                 await work
     server.ask("SET", item_keys(NEW)[0], "no hash")
@@ -171,19 +171,19 @@ async def test_what_the_server_refuses_is_a_store_error(store: Backend, server: 
 
 
 async def test_a_day_of_usage_is_kept_for_four_hundred(store: Backend, server: Server) -> None:
-    await store.spend("tenant", FACTS, ONE)
+    await store.add_usage("tenant", FACTS, ONE)
     (key,) = server.ask("KEYS", "*")
     assert KEPT_SECONDS - 5 <= int(server.ask("TTL", key)) <= KEPT_SECONDS == 400 * 24 * 3600
     await store.move("tenant", "new")
     (key,) = server.ask("KEYS", "*")
     assert KEPT_SECONDS - 5 <= int(server.ask("TTL", key)) <= KEPT_SECONDS
-    assert await store.spent("new", [DAY]) == {FACTS: ONE}
+    assert await store.usage_of_days("new", [DAY]) == {FACTS: ONE}
 
 
 async def test_usage_is_added_once_though_its_move_was_cut_short(
     store: Backend, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await store.spend("tenant", FACTS, ONE)
+    await store.add_usage("tenant", FACTS, ONE)
     scripts = store._scripts  # type: ignore[attr-defined]
     write = scripts.write
 
@@ -194,9 +194,9 @@ async def test_usage_is_added_once_though_its_move_was_cut_short(
     with monkeypatch.context() as patch, pytest.raises(StoreError, match="cut after 1"):
         patch.setattr(scripts, "write", cut)
         await store.move("tenant", "new")
-    assert await store.spent("new", [DAY]) == {FACTS: ONE}
-    await store.spend("tenant", FACTS, ONE)
+    assert await store.usage_of_days("new", [DAY]) == {FACTS: ONE}
+    await store.add_usage("tenant", FACTS, ONE)
     await store.move("tenant", "new")
-    assert await store.spent("new", [DAY]) == {FACTS: ONE + ONE}
-    assert await store.spent("tenant", [DAY]) == {}
+    assert await store.usage_of_days("new", [DAY]) == {FACTS: ONE + ONE}
+    assert await store.usage_of_days("tenant", [DAY]) == {}
     assert len(server.ask("KEYS", "*")) == 1

@@ -75,8 +75,8 @@ async def test_an_old_file_gets_items_and_usage(store: SQLiteStore, path: Path) 
         migrate(connection, MIGRATIONS[:2])
     assert await store.change_items(KAI, [put(("a",), "k", b"1")])
     assert await value(store, KAI, ("a",), "k") == b"1"
-    await store.spend("tenant", UsageKey("2026-01-01", "facts"), UsageTotals(calls=1))
-    assert await store.spent("tenant", ["2026-01-01"])
+    await store.add_usage("tenant", UsageKey("2026-01-01", "facts"), UsageTotals(calls=1))
+    assert await store.usage_of_days("tenant", ["2026-01-01"])
 
 
 async def test_a_move_takes_items_and_usage_in_one_transaction(
@@ -84,7 +84,7 @@ async def test_a_move_takes_items_and_usage_in_one_transaction(
 ) -> None:
     await store.commit(SessionKey("tenant", "s"), chat("x1"))
     await store.change_items(KAI, [put(("a",), "k")])
-    await store.spend("tenant", UsageKey("2026-01-01", "facts"), UsageTotals(calls=1))
+    await store.add_usage("tenant", UsageKey("2026-01-01", "facts"), UsageTotals(calls=1))
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         # The last step fails.
         other.execute(

@@ -7,7 +7,15 @@ from collections.abc import Awaitable, Callable
 import pytest
 from msgspec.structs import replace
 
-from proxy.memory.model import Amendment, Ask, Entry, Position, SessionKey, Snapshot, WindowMove
+from proxy.memory.model import (
+    Amendment,
+    Entry,
+    LoadOptions,
+    Position,
+    SessionKey,
+    Snapshot,
+    WindowMove,
+)
 from proxy.memory.store import Store, StoreError
 from proxy.stores.common.log_cache import ENTRY_BYTES, CachedLog, LogCache
 from proxy.stores.sqlite import read as sqlite_read
@@ -16,8 +24,8 @@ from tests.support.store.archives import edited, revise, take_out
 from tests.support.store.commits import card, chat, draft, record
 from tests.support.waiting import PATIENCE
 
-NEAR = Ask(profile="default", max_messages=6)
-FAR = Ask(profile="other", max_tokens=10_000)
+NEAR = LoadOptions(profile="default", max_messages=6)
+FAR = LoadOptions(profile="other", max_tokens=10_000)
 KEY = SessionKey("tenant", "session")
 
 Write = Callable[[Store, SessionKey], Awaitable[object]]
@@ -49,7 +57,8 @@ WRITES: dict[str, Write] = {
     "amended in what it says": lambda store, key: store.amend(
         key,
         Amendment(
-            exchange="x5", edited=edited("x5", 1, "assistant", was=chat("x5").drafts[1].body)
+            exchange="x5",
+            edited=edited("x5", 1, "assistant", replaced_wire=chat("x5").drafts[1].body),
         ),
     ),
     "edited": lambda store, key: revise(store, key, superseded=("x5.1",)),
@@ -59,23 +68,23 @@ WRITES: dict[str, Write] = {
 }
 
 
-async def unread(store: Store, key: SessionKey, ask: Ask) -> Snapshot:
+async def unread(store: Store, key: SessionKey, options: LoadOptions) -> Snapshot:
     """As who has never asked sees it."""
     store._logs.clear()  # type: ignore[attr-defined]
-    return await store.load(key, ask)
+    return await store.load(key, options)
 
 
 @pytest.mark.parametrize("first", [NEAR, FAR], ids=["near", "far"])
 @pytest.mark.parametrize("write", WRITES)
 async def test_who_asks_again_sees_what_another_process_has_written(
-    store: Store, other: Store, key: SessionKey, first: Ask, write: str
+    store: Store, other: Store, key: SessionKey, first: LoadOptions, write: str
 ) -> None:
     for n in range(6):
         await store.commit(key, chat(f"x{n}", reserved=1))
     await store.load(key, first)
     await WRITES[write](other, key)
-    last_load = [await store.load(key, ask) for ask in (NEAR, FAR, NEAR)]
-    assert last_load == [await unread(store, key, ask) for ask in (NEAR, FAR, NEAR)]
+    last_load = [await store.load(key, options) for options in (NEAR, FAR, NEAR)]
+    assert last_load == [await unread(store, key, options) for options in (NEAR, FAR, NEAR)]
     if write == "put back":
         assert {*last_load[0].bodies.values()} == {b'{"role":"user","content":"else"}'}
 

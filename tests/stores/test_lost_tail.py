@@ -10,7 +10,7 @@ from redis import Redis
 from proxy.background.completion import Failed
 from proxy.chat.message import typed_text_of
 from proxy.memory.archive import Message
-from proxy.memory.model import Ask, Commit, SessionKey
+from proxy.memory.model import Commit, LoadOptions, SessionKey
 from proxy.recall.index import Owner
 from proxy.recall.index_cache import IndexCache
 from proxy.recall.indexing.backfill import EmbeddingBackfill
@@ -26,7 +26,7 @@ from tests.support.store.meanings import Meanings
 from tests.support.store.passages import said
 from tests.support.talk.summarising import Workshop, ids, narrate
 
-ASK = Ask(profile="default", max_messages=40)
+ASK = LoadOptions(profile="default", max_messages=40)
 SEQS = range(1, 7)
 
 
@@ -111,7 +111,7 @@ async def test_passages_that_are_known_and_lost_are_not_recalled(
     how: str,
     loaded: bool,
 ) -> None:
-    """Neither by who asks for them, nor by who has just loaded the session and need not ask."""
+    """Neither by who asks for them, nor by who has just loaded the session and need not options."""
     lost, new = REPLACED[how]
     for commit in (chat("x0", user="kai"), chat("x1", user="kai")):
         await store.commit(key, commit)

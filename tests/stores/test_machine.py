@@ -18,17 +18,17 @@ from proxy.memory.erasure import Subject
 from proxy.memory.model import (
     IDEMPOTENCY_SECONDS,
     Amendment,
-    Ask,
     Commit,
     Draft,
-    Due,
     Kind,
+    LoadOptions,
     Position,
     SessionKey,
     State,
     Summary,
     WindowMove,
     Work,
+    WorkRequest,
     exchange_of,
 )
 from proxy.stores.open import Backend, open_store
@@ -54,7 +54,12 @@ STATES: tuple[State, ...] = ("active", "superseded")
 KINDS: st.SearchStrategy[Kind] = st.sampled_from(["summary", "learning"])
 MOMENTS = st.integers(0, 6).map(float)
 DUES = st.builds(
-    Due, kind=KINDS, profile=PROFILES, at=MOMENTS, after=st.integers(0, 3), later=MOMENTS
+    WorkRequest,
+    kind=KINDS,
+    profile=PROFILES,
+    due_at=MOMENTS,
+    min_requests=st.integers(0, 3),
+    due_if_fewer=MOMENTS,
 )
 SUMMARIES = st.builds(
     Summary,
@@ -98,7 +103,7 @@ def drafts(draw: st.DrawFn, exchange: str, first: int, most: int) -> tuple[Draft
 @st.composite
 def commits(draw: st.DrawFn) -> Commit:
     id = draw(st.sampled_from(EXCHANGES))
-    move = st.builds(WindowMove, profile=PROFILES, start=MESSAGES, anew=st.booleans())
+    move = st.builds(WindowMove, profile=PROFILES, start=MESSAGES, may_move_back=st.booleans())
     return record(
         id,
         *draw(drafts(id, 0, 3)),
@@ -114,7 +119,7 @@ def commits(draw: st.DrawFn) -> Commit:
         window=draw(st.none() | move),
         idempotency_key=draw(KEYS),
         ttl=draw(TTLS),
-        due=draw(st.lists(DUES, max_size=2).map(tuple)),
+        work_requests=draw(st.lists(DUES, max_size=2).map(tuple)),
     )
 
 
@@ -127,13 +132,13 @@ def amendments(draw: st.DrawFn) -> Amendment:
 
 
 ASKS = st.builds(
-    Ask,
+    LoadOptions,
     profile=PROFILES,
     whole=st.booleans(),
     max_messages=st.none() | st.integers(0, 6),
     max_tokens=st.none() | st.integers(0, 20),
     idempotency_key=KEYS,
-    uncovered=st.none() | st.integers(0, 30),
+    max_uncovered_tokens=st.none() | st.integers(0, 30),
 )
 
 
@@ -183,7 +188,7 @@ class Comparison(RuleBasedStateMachine):
         assert self.wait(self.store.commit(key, commit)) == expected
         # In a cluster work is asked for behind the commit, and again behind one that is there: the
         # first attempt may have been cut short between the two.
-        for due in commit.due if self.asks_again and expected == "duplicate" else ():
+        for due in commit.work_requests if self.asks_again and expected == "duplicate" else ():
             self.wait(self.oracle.enqueue(key, due))
         self.compare(key)
         self.compare_work()
@@ -195,11 +200,11 @@ class Comparison(RuleBasedStateMachine):
         assert self.wait(self.store.amend(key, amendment)) == edited
         self.compare(key)
 
-    @rule(n=st.integers(0, 1), ask=ASKS)
-    def look(self, n: int, ask: Ask) -> None:
+    @rule(n=st.integers(0, 1), options=ASKS)
+    def look(self, n: int, options: LoadOptions) -> None:
         key = self.keys[n]
-        expected = self.wait(self.oracle.load(key, ask))
-        seen = self.wait(self.store.load(key, ask))
+        expected = self.wait(self.oracle.load(key, options))
+        seen = self.wait(self.store.load(key, options))
         assert seen == expected
         assert list(seen.bodies) == list(expected.bodies)
 
@@ -266,8 +271,8 @@ class Comparison(RuleBasedStateMachine):
     def unsummarise(self, n: int, stall: bool, began: float | None) -> None:
         key = self.keys[n]
         if stall:
-            self.wait(self.oracle.stall(key, began))
-            self.wait(self.store.stall(key, began))
+            self.wait(self.oracle.mark_stalled(key, began))
+            self.wait(self.store.mark_stalled(key, began))
         else:
             expected = self.wait(self.oracle.drop_summaries(key))
             assert self.wait(self.store.drop_summaries(key)) == expected
@@ -307,7 +312,11 @@ class Comparison(RuleBasedStateMachine):
             superseded=(*self.of(n, superseded), *unknown[:1]),
             activated=(*unknown[1:], *self.of(n, activated)),
             details=details,
-            was=None if was is None else known if was else replace(known, title="never"),
+            expected_details=None
+            if was is None
+            else known
+            if was
+            else replace(known, title="never"),
             log_size=None if same is None else size if same else size._replace(tokens=1_000_000),
         )
         self.change(n, revision)
@@ -336,7 +345,9 @@ class Comparison(RuleBasedStateMachine):
             line = self.wait(self.oracle.message(self.keys[n], id))
             was = (line.wire or line.body) if line and knows else b"something else"
             index = int(id.rpartition(".")[2])
-            new = edited(exchange_of(id), index, was=was, wire=wire, tokens=tokens, choice=choice)
+            new = edited(
+                exchange_of(id), index, replaced_wire=was, wire=wire, tokens=tokens, choice=choice
+            )
             changes.append(new)
         self.change(n, Revision(edited=tuple(changes), removed=self.of(n, removed)))
 
@@ -390,7 +401,7 @@ class Comparison(RuleBasedStateMachine):
         assert self.wait(self.store.exchanges(key, before, limit)) == placed
 
     @rule(n=st.integers(0, 1), due=DUES)
-    def ask_for_work(self, n: int, due: Due) -> None:
+    def ask_for_work(self, n: int, due: WorkRequest) -> None:
         self.wait(self.oracle.enqueue(self.keys[n], due))
         self.wait(self.store.enqueue(self.keys[n], due))
         self.compare_work()
@@ -413,7 +424,7 @@ class Comparison(RuleBasedStateMachine):
             if what == "finish":
                 self.wait(store.finish(work, at))
             elif what == "put off":
-                self.wait(store.put_off(work, at, failed=nth % 2 == 0))
+                self.wait(store.postpone(work, at, failed=nth % 2 == 0))
         if what == "extend":
             extended = [self.wait(s.extend(work, at)) for s, work in self.claim_of_each(nth)]
             assert len(set(extended)) < 2
@@ -437,7 +448,7 @@ class Comparison(RuleBasedStateMachine):
         assert seen == expected
 
     def compare(self, key: SessionKey) -> None:
-        self.look_at(key, Ask(profile="default", whole=True))
+        self.look_at(key, LoadOptions(profile="default", whole=True))
         expected = self.wait(self.oracle.messages(key, STATES, 0, 100))
         assert self.wait(self.store.messages(key, STATES, 0, 100)) == expected
         assert self.wait(self.store.session(key)) == self.wait(self.oracle.session(key))
@@ -448,8 +459,8 @@ class Comparison(RuleBasedStateMachine):
         kept = self.wait(self.oracle.summaries(key))
         assert list(self.wait(self.store.summaries(key))) == list(kept)
 
-    def look_at(self, key: SessionKey, ask: Ask) -> None:
-        assert self.wait(self.store.load(key, ask)) == self.wait(self.oracle.load(key, ask))
+    def look_at(self, key: SessionKey, options: LoadOptions) -> None:
+        assert self.wait(self.store.load(key, options)) == self.wait(self.oracle.load(key, options))
 
 
 class SeveralProcesses(Comparison):
@@ -483,7 +494,7 @@ class SeveralProcesses(Comparison):
         self.recall_as(None, {each.session: set(range(8)) for each in self.keys})
 
 
-AGAIN = Ask(profile="default", max_messages=100)
+AGAIN = LoadOptions(profile="default", max_messages=100)
 
 
 @pytest.mark.timeout(900)  # a thousand steps, each awaited on a server

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from proxy.memory.model import Ask, SessionKey
+from proxy.memory.model import LoadOptions, SessionKey
 from proxy.memory.store import StoreError
 from proxy.stores.sqlite.store import SQLiteMemory
 from tests.support.store.commits import chat
 from tests.support.waiting import PATIENCE
 
-ALL = Ask(profile="default", whole=True)
+ALL = LoadOptions(profile="default", whole=True)
 KEY = SessionKey("tenant", "session")
 
 
@@ -69,7 +69,7 @@ async def test_it_is_gone_when_it_is_closed(store: SQLiteMemory) -> None:
 
 
 async def test_a_patient_one_is_the_same(store: SQLiteMemory) -> None:
-    patient = store.patient(PATIENCE)
+    patient = store.with_long_timeout(PATIENCE)
     await patient.open()
     await patient.commit(KEY, chat("x1"))
     await patient.close()
@@ -86,4 +86,4 @@ async def test_a_transaction_that_fails_takes_nothing_along(store: SQLiteMemory)
 async def test_it_is_never_in_danger(store: SQLiteMemory) -> None:
     await store.ping()
     await store.peek(KEY)
-    assert await store.concerns() == ()
+    assert await store.warnings() == ()

@@ -44,11 +44,12 @@ WRITES: dict[str, Write] = {
     "amended in what it says": lambda store, key: store.amend(
         key,
         Amendment(
-            exchange="x5", edited=edited("x5", 1, "assistant", was=chat("x5").drafts[1].body)
+            exchange="x5",
+            edited=edited("x5", 1, "assistant", replaced_wire=chat("x5").drafts[1].body),
         ),
     ),
     "edited": lambda store, key: revise(
-        store, key, edited=(edited("x3", 0, was=chat("x3").drafts[0].body),)
+        store, key, edited=(edited("x3", 0, replaced_wire=chat("x3").drafts[0].body),)
     ),
     "taken out of the log": lambda store, key: revise(store, key, superseded=("x5.1",)),
     "removed": lambda store, key: revise(store, key, removed=("x3.0",)),

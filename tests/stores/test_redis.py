@@ -14,11 +14,11 @@ from proxy.memory.archive import Details
 from proxy.memory.model import (
     IDEMPOTENCY_SECONDS,
     Amendment,
-    Ask,
-    Due,
-    Edited,
+    LoadOptions,
+    MessageEdit,
     SessionKey,
     WindowMove,
+    WorkRequest,
 )
 from proxy.memory.store import Store, StoreError, StoreFull, StoreTimeout
 from proxy.stores.open import Backend, open_store
@@ -30,7 +30,7 @@ from tests.support.store.archives import revise
 from tests.support.store.commits import card, chat, draft, record, summary
 from tests.support.waiting import PATIENCE, felt
 
-ALL = Ask(profile="default", whole=True)
+ALL = LoadOptions(profile="default", whole=True)
 
 
 @pytest.fixture
@@ -96,7 +96,9 @@ async def test_a_load_costs_the_same_however_long_the_history_is(
             store._logs.clear()
             before = spent()
             looked = spent()
-            seen = await store.load(key, Ask(profile="default", uncovered=uncovered))
+            seen = await store.load(
+                key, LoadOptions(profile="default", max_uncovered_tokens=uncovered)
+            )
             after = spent()
             assert len(seen.log) == len(seen.bodies) == 20
             assert seen.summary is not None
@@ -107,7 +109,7 @@ async def test_a_load_costs_the_same_however_long_the_history_is(
     assert len(set(commands)) == 1
 
     before = spent()
-    await store.load(key, Ask(profile="default"))
+    await store.load(key, LoadOptions(profile="default"))
     assert spent()[0] - before[0] - overhead < max(sizes) / 2  # it is known
 
 
@@ -124,7 +126,7 @@ async def test_all_keys_of_a_session_share_a_slot_and_live_and_die_together(
         ttl=100,
         window=move,
         idempotency_key="k",
-        due=(Due(kind="summary", profile="default", at=1.0),),
+        work_requests=(WorkRequest(kind="summary", profile="default", due_at=1.0),),
     )
     await store.commit(key, first)
     await store.put_summary(key, summary(3), 0, None)
@@ -182,19 +184,21 @@ async def test_what_remains_of_a_summary_is_not_the_next_session_s(
 async def test_work_is_asked_for_in_the_round_trip_of_the_commit(
     store: Store, key: SessionKey, server: Server
 ) -> None:
-    dues = tuple(Due(kind=kind, profile="p", at=1.0) for kind in ("summary", "learning"))
-    await store.commit(key, chat("x1", user="kai", due=dues))
+    dues = tuple(
+        WorkRequest(kind=kind, profile="p", due_at=1.0) for kind in ("summary", "learning")
+    )
+    await store.commit(key, chat("x1", user="kai", work_requests=dues))
     before = calls_of(server)
-    await store.commit(key, chat("x2", user="kai", due=dues))
+    await store.commit(key, chat("x2", user="kai", work_requests=dues))
     assert calls_of(server)["evalsha"] == before["evalsha"] + 1
-    assert [work.asked for work in await store.waiting(1.0, 10)] == [2, 2]
+    assert [work.requests for work in await store.waiting(1.0, 10)] == [2, 2]
 
 
 async def test_asking_for_work_costs_one_command_while_nothing_is_due(
     store: Store, key: SessionKey, server: Server
 ) -> None:
     for n in range(100):
-        due = Due(kind="summary", profile="p", at=1000.0 + n)
+        due = WorkRequest(kind="summary", profile="p", due_at=1000.0 + n)
         await store.enqueue(SessionKey(key.tenant, f"s{n}"), due)
     before = calls_of(server)
     assert list(await store.waiting(999.0, 10)) == []
@@ -373,7 +377,7 @@ async def test_a_full_server_takes_no_new_session_and_nothing_in_the_place_of_wh
     """It refuses nothing to a script that has removed something."""
     new = SessionKey(key.tenant, "new")
     await store.commit(key, chat("x1"))
-    longer = Edited(card=card("x1", 0), was=draft("x1", 0).body, body=b"longer")
+    longer = MessageEdit(card=card("x1", 0), replaced_wire=draft("x1", 0).body, body=b"longer")
     with server.full():
         before = keys_of(server)
         for work in (
@@ -439,7 +443,7 @@ async def test_passwords_and_databases_are_used(tenant: str) -> None:
 async def test_pages_that_a_patient_one_waits_for_keep_no_lists_waiting() -> None:
     url = f"redis://{HOST}:{free_port()}"
     store = open_store(url, timeout=PATIENCE, commit_timeout=PATIENCE)
-    patient = store.patient(PATIENCE)
+    patient = store.with_long_timeout(PATIENCE)
     assert isinstance(patient, RedisStore)
     for _ in range(PAGES_AT_ONCE):
         await patient._page_slots.acquire()

@@ -12,7 +12,7 @@ import pytest
 
 from proxy.memory.archive import Details, Revision, SessionArchive
 from proxy.memory.erasure import Subject
-from proxy.memory.model import Ask, Card, SessionKey, State
+from proxy.memory.model import Card, LoadOptions, SessionKey, State
 from proxy.memory.store import StoreError
 from proxy.stores.address import read_address
 from proxy.stores.redis.archive import STAGED_SECONDS
@@ -27,7 +27,7 @@ from tests.support.store.archives import edited, exchanges, lines, revise, take_
 from tests.support.store.commits import chat, draft, record
 from tests.support.waiting import PATIENCE
 
-ALL = Ask(profile="default", whole=True)
+ALL = LoadOptions(profile="default", whole=True)
 ACTIVE: tuple[State, ...] = ("active",)
 
 
@@ -90,11 +90,11 @@ async def test_a_revision_whose_reply_was_lost_is_done_once_and_said_to_be_done(
     await revise(store, key)  # the script is known from here on
     lose_a_reply(store, store._scripts.revise)
     was = (await lines(store, key))[0].body
-    assert await revise(store, key, edited=(edited("x1", 0, was=was),), removed=("x1.1",))
+    assert await revise(store, key, edited=(edited("x1", 0, replaced_wire=was),), removed=("x1.1",))
     assert (await store.load(key, ALL)).changes == 2
     known = Details(title="t")
-    assert await revise(store, key, details=known, was=Details())
-    assert not await revise(store, key, details=known, was=Details())
+    assert await revise(store, key, details=known, expected_details=Details())
+    assert not await revise(store, key, details=known, expected_details=Details())
 
 
 async def test_a_session_whose_reply_was_lost_was_put_back(
@@ -159,7 +159,7 @@ async def test_all_keys_of_a_changed_session_live_as_long_as_it(
     await store.commit(key, record("x1", draft("x1", 0), choice, ttl=100))
     was = (await lines(store, key))[0].body
     assert await revise(store, key, superseded=("x1.0", "x1.1"))
-    new = edited("x1", 0, was=was, wire=b"{}")
+    new = edited("x1", 0, replaced_wire=was, wire=b"{}")
     assert await revise(store, key, activated=("x1.0",), edited=(new,))
     names = [name for name in session_keys(key) if server.ask("EXISTS", name)]
     assert len(names) == 6
@@ -411,7 +411,7 @@ async def test_an_old_release_s_session_is_read_and_changed(
     known = Details(system=b"[1]", system_tokens=2)
     session = await store.session(key)
     assert session is not None and session.details == known
-    assert await revise(store, key, details=Details(title="t"), was=known)
+    assert await revise(store, key, details=Details(title="t"), expected_details=known)
 
 
 async def test_a_session_expires_while_it_is_looked_at(

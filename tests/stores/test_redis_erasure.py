@@ -12,7 +12,7 @@ from redis.crc import key_slot
 
 from proxy.memory.erasure import MARK_SECONDS, Subject
 from proxy.memory.items import ItemOwner
-from proxy.memory.model import Ask, Commit, Due, Outcome, SessionKey
+from proxy.memory.model import Commit, LoadOptions, Outcome, SessionKey, WorkRequest
 from proxy.memory.store import StoreError
 from proxy.recall.index import Owner
 from proxy.recall.indexing.indexer import Indexer
@@ -27,12 +27,12 @@ from tests.support.store.commits import chat
 from tests.support.store.passages import whole
 from tests.support.waiting import PATIENCE
 
-ALL = Ask(profile="default", whole=True)
+ALL = LoadOptions(profile="default", whole=True)
 MARK = 1000.0
 """What began at this time or before is erased."""
 
 EARLY, LATE = 990.0, 1010.0
-DUE = Due(kind="summary", profile="p", at=1.0)
+DUE = WorkRequest(kind="summary", profile="p", due_at=1.0)
 
 
 def open_redis(url: str) -> RedisStore:
@@ -183,7 +183,9 @@ async def test_whenever_a_person_is_erased_nothing_of_a_commit_is_left(
     store: RedisStore, eraser: RedisStore, tenant: str, there: bool, user: str | None, marked: int
 ) -> None:
     """``marked`` is the command before which the erasure begins."""
-    late = chat("secret1", EARLY, user=user, system=b"secret2", due=(DUE,), idempotency_key="k")
+    late = chat(
+        "secret1", EARLY, user=user, system=b"secret2", work_requests=(DUE,), idempotency_key="k"
+    )
     for n, then in enumerate(combinations_with_replacement(range(marked, COMMANDS + 1), 2)):
         key = SessionKey(f"{tenant}-{n}", "session")
         if there:
@@ -294,7 +296,7 @@ async def test_a_refused_commit_is_not_written_at_all(
         pytest.fail("it was written, and is taken back")
 
     await eraser.mark([Subject(key.tenant, "kai")], MARK)
-    late = chat("x1", EARLY, user="kai", due=(DUE,))
+    late = chat("x1", EARLY, user="kai", work_requests=(DUE,))
     assert await meddled(store, key, late, "touch", fail) == "erased"
     assert await everything(store, key.tenant) == {}
     assert key.tenant not in {work.tenant for work in await store.waiting(1e9, 1000)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from proxy.memory.items import ItemOwner, Place
-from proxy.memory.model import Ask, Due, SessionKey
+from proxy.memory.model import LoadOptions, SessionKey, WorkRequest
 from proxy.stores.open import Backend
 from proxy.stores.redis.base import session_keys
 from proxy.stores.redis.items import LISTED_AT_ONCE, item_keys
@@ -17,8 +17,8 @@ from tests.support.store.shelves import gone, places, put, value
 
 KEY = SessionKey("tenant", "session")
 KAI = ItemOwner("tenant", "kai")
-ALL = Ask(profile="default", whole=True)
-DUE = Due(kind="summary", profile="p", at=1.0)
+ALL = LoadOptions(profile="default", whole=True)
+DUE = WorkRequest(kind="summary", profile="p", due_at=1.0)
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ async def test_work_that_is_lost_is_not_in_the_way_of_other_work(
         await store.enqueue(SessionKey("tenant", f"{number}"), DUE)
     due, pieces = QUEUE_KEYS
     server.ask("DEL", pieces)
-    await store.enqueue(KEY, Due(kind="summary", profile="p", at=2.0))
+    await store.enqueue(KEY, WorkRequest(kind="summary", profile="p", due_at=2.0))
     assert [work.session for work in await store.waiting(9.0, 2, without)] == [KEY.session]
     assert server.ask("ZRANGE", due, 0, -1) == [b"summary:tenant:session"]
 
@@ -94,12 +94,12 @@ async def test_work_of_which_is_lost_when_it_is_due_is_done_once_it_is_asked_for
         held = await store.claim(work, 9.0, 60.0)
         assert held is not None
         if state == "failed":
-            await store.put_off(held, 100.0, failed=True)
+            await store.postpone(held, 100.0, failed=True)
     server.ask("DEL", QUEUE_KEYS[0])
     assert not await store.waiting(1e9, 9)
     await store.enqueue(KEY, DUE)
     (work,) = await store.waiting(9.0, 9)
-    assert (work.asked, work.attempts) == (2, int(state == "failed"))
+    assert (work.requests, work.attempts) == (2, int(state == "failed"))
     assert await store.claim(work, 9.0, 60.0) is not None
 
 

@@ -19,14 +19,14 @@ class Master(TcpServer):
     def __init__(self, name: bytes) -> None:
         super().__init__()
         self._name = name
-        self.asked, self.awake = asyncio.Event(), asyncio.Event()
-        self.awake.set()
+        self.asked, self.wake_at = asyncio.Event(), asyncio.Event()
+        self.wake_at.set()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while await reader.read(65536):
                 self.asked.set()
-                await self.awake.wait()
+                await self.wake_at.wait()
                 writer.write(b"+%s\r\n" % self._name)
         finally:
             writer.close()
@@ -61,14 +61,14 @@ async def test_whoever_waits_for_a_master_that_hangs_is_answered_by_the_next_one
     named = old
     pool = ConnectionPool(lambda: named.connection())
     assert await pool.run(("PING",)) == [b"old"]
-    old.awake.clear()
+    old.wake_at.clear()
     old.asked.clear()
     waiting = asyncio.create_task(pool.run(("PING",)))
     await old.asked.wait()
     named = new
     assert await pool.run(("PING",)) == [b"new"]
     assert await waiting == [b"new"]
-    old.awake.set()
+    old.wake_at.set()
     assert await asyncio.gather(*(pool.run(("PING",)) for _ in range(4))) == [[b"new"]] * 4
     await pool.close()
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from proxy.memory.model import Ask, Commit, SessionKey
+from proxy.memory.model import Commit, LoadOptions, SessionKey
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.stores.address import read_address
 from proxy.stores.redis.connection import connect
@@ -23,7 +23,7 @@ from tests.support.store.commits import chat, draft, record
 from tests.support.waiting import PATIENCE
 
 KEY = SessionKey("tenant", "session")
-WHOLE = Ask(profile="default", whole=True, max_messages=4)
+WHOLE = LoadOptions(profile="default", whole=True, max_messages=4)
 
 
 def long(id: str, size: int) -> Commit:
@@ -127,17 +127,17 @@ async def test_a_turn_of_very_many_messages_is_read_in_pieces_or_not_at_all(
     size = 8_000
     assert await store.commit(KEY, record("x", *(draft("x", n) for n in range(size))))
     assert await store.commit(KEY, record("y", *(draft("y", n, turn="x.0") for n in range(size))))
-    ask = Ask(profile="default", max_messages=4)
-    before = await store.load(KEY, ask)
+    options = LoadOptions(profile="default", max_messages=4)
+    before = await store.load(KEY, options)
     assert len(before.log) == len(before.bodies) == 2 * size
     third = record("z", *(draft("z", n, turn="x.0") for n in range(size + 1)))
     assert await store.commit(KEY, third) == "recorded"
-    assert len((await store.load(KEY, ask)).log) == 3 * size + 1  # two thirds of it were known
+    assert len((await store.load(KEY, options)).log) == 3 * size + 1  # two thirds of it were known
     store._logs.clear()
     with pytest.raises(StoreTimeout, match="too long"):
-        await store.load(KEY, ask)
+        await store.load(KEY, options)
     whole = await store.load(KEY, WHOLE)
-    assert (len(whole.log), whole.bodies, whole.lost) == (3 * size + 1, {}, 0)
+    assert (len(whole.log), whole.bodies, whole.missing_messages) == (3 * size + 1, {}, 0)
 
 
 @pytest.mark.parametrize("size", [PIECE - 1, PIECE, PIECE + 1, 3 * PIECE])
@@ -146,7 +146,7 @@ async def test_all_of_a_log_is_read_whatever_its_length(store: RedisStore, size:
     snapshot = await store.load(KEY, WHOLE)
     assert [e.card.id for e in snapshot.log] == [f"x.{n}" for n in range(size)]
     assert [e.position.seq for e in snapshot.log] == list(range(1, size + 1))
-    assert (snapshot.messages, snapshot.lost) == (size, 0)
+    assert (snapshot.messages, snapshot.missing_messages) == (size, 0)
     assert len(snapshot.bodies) == min(size, PIECE)
 
 
@@ -154,7 +154,7 @@ async def test_what_is_appended_meanwhile_is_left_out(store: RedisStore) -> None
     await store.commit(KEY, long("x", 2 * PIECE))
     with Meanwhile(store, lambda n: store.commit(KEY, chat(f"y{n}"))) as meanwhile:
         snapshot = await store.load(KEY, WHOLE)
-    assert len(snapshot.log) == snapshot.messages == 2 * PIECE and not snapshot.lost
+    assert len(snapshot.log) == snapshot.messages == 2 * PIECE and not snapshot.missing_messages
     assert len(meanwhile.looks) == 1
     assert len((await store.load(KEY, WHOLE)).log) == 2 * PIECE + 2
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.memory.model import Ask, SessionKey
+from proxy.memory.model import LoadOptions, SessionKey
 from proxy.memory.store import StoreError
 from proxy.stores.address import read_address
 from proxy.stores.open import Backend, open_store
@@ -38,9 +38,9 @@ def store_of(server: Server, *rules: str) -> Backend:
 
 def test_all_that_scripts_do_is_tried() -> None:
     texts = {path.stem: path.read_text("utf-8") for path in FOLDER.glob("*.lua")}
-    trial = texts.pop("trial")
+    check = texts.pop("check_commands")
     done = {name for text in texts.values() for name in re.findall(r"call\('([A-Z]+)'", text)}
-    assert done - set(re.findall(r"\b[A-Z]+\b", trial)) == ELSEWHERE
+    assert done - set(re.findall(r"\b[A-Z]+\b", check)) == ELSEWHERE
 
 
 @pytest.mark.parametrize("rule", ["-eval", "-@scripting", "-zadd", "-unlink", "-hset", "-expire"])
@@ -61,7 +61,7 @@ async def test_a_user_of_these_keys_without_dangerous_commands_is_enough(
     store = store_of(server, "~mp:*", "+@all", "-@dangerous")
     await store.ping(key)
     assert await store.commit(key, chat("x1", user="kai")) == "recorded"
-    assert not [told for told in await store.concerns() if "clock" not in told]
+    assert not [told for told in await store.warnings() if "clock" not in told]
     assert await store.delete(key)
     await store.close()
 
@@ -92,6 +92,6 @@ async def test_what_is_refused_half_way_is_recorded_when_it_comes_again(
             await store.commit(key, chat("x2"))
     server.ask("RENAME", "aside", taken)
     assert await store.commit(key, chat("x2")) == "recorded"
-    log = (await store.load(key, Ask(profile="default", whole=True))).log
+    log = (await store.load(key, LoadOptions(profile="default", whole=True))).log
     assert [entry.card.id for entry in log] == ["x1.0", "x1.1", "x2.0", "x2.1"]
     await store.close()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from proxy.memory.model import Ask, SessionKey
+from proxy.memory.model import LoadOptions, SessionKey
 from proxy.recall.index import Owner
 from proxy.stores.common.passage_cache import NO_PASSAGES
 from proxy.stores.open import open_store
@@ -23,7 +23,7 @@ from tests.support.store.commits import chat
 from tests.support.waiting import PATIENCE
 
 SEQS = range(1, 7)
-ASK = Ask(profile="default", max_messages=6)
+ASK = LoadOptions(profile="default", max_messages=6)
 
 
 async def known_session(store: RedisStore, key: SessionKey) -> Callable[[], Awaitable[int]]:

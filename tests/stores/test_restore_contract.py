@@ -12,7 +12,7 @@ from proxy.memory.model import (
     IDEMPOTENCY_SECONDS,
     MAX_VERSIONS,
     Amendment,
-    Ask,
+    LoadOptions,
     Position,
     SessionKey,
     Snapshot,
@@ -24,8 +24,8 @@ from tests.support.clock import Clock
 from tests.support.store.archives import edited, exchanges, lines, revise, take_out
 from tests.support.store.commits import TOKENS, card, chat, draft, exchange, record, summary
 
-ALL = Ask(profile="default", whole=True, idempotency_key="k")
-BOUNDED = Ask(profile="p", max_tokens=3 * TOKENS)
+ALL = LoadOptions(profile="default", whole=True, idempotency_key="k")
+BOUNDED = LoadOptions(profile="p", max_tokens=3 * TOKENS)
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ async def eventful(store: Store, key: SessionKey) -> None:
     await store.commit(key, chat("x5", 1004.0, reserved=2, model="m", incomplete=True))
     await store.amend(key, Amendment(exchange="x4", usage=b'{"total_tokens":5}'))
     was = (await lines(store, key))[1].body
-    new = edited("x1", 1, "assistant", was=was, wire=b"as it came")
+    new = edited("x1", 1, "assistant", replaced_wire=was, wire=b"as it came")
     details = Details(title="t\u00eftle", metadata=b'{"a":1}', system=b"[1]", system_tokens=3)
     assert await revise(store, key, edited=(new,), details=details)
     assert await revise(store, key, removed=("x4.0",))
@@ -60,7 +60,7 @@ async def seen_of(store: Store, key: SessionKey) -> tuple[object, ...]:
     """All that a session shows, but for what counts its changes and its idempotency keys."""
     session = await store.session(key)
     assert session is not None
-    snapshots = [await store.load(key, ask) for ask in (ALL, BOUNDED)]
+    snapshots = [await store.load(key, options) for options in (ALL, BOUNDED)]
     return (
         replace(session, id=""),
         [replace(snapshot, changes=0, attempt=None) for snapshot in snapshots],
@@ -173,7 +173,7 @@ async def test_an_empty_session_is_put_back_empty(store: Store, key: SessionKey)
     session = Session("", "kai", 0, 0, 0, 1.5, 2.5, Details(title="t"), end=7)
     assert await store.restore(key, SessionArchive(session, (), ()))
     assert await store.session(key) == replace(session, id="session")
-    assert await store.load(key, ALL) == Snapshot(exists=True, owner="kai", began=1.5)
+    assert await store.load(key, ALL) == Snapshot(exists=True, owner="kai", created_at=1.5)
     await store.commit(key, chat("x1"))
     assert [x.position.seq for x in await lines(store, key)] == [8, 9]
 

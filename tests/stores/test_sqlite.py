@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from proxy.memory.model import IDEMPOTENCY_SECONDS, Ask, Due, SessionKey
+from proxy.memory.model import IDEMPOTENCY_SECONDS, LoadOptions, SessionKey, WorkRequest
 from proxy.memory.store import StoreError, StoreFull, StoreInUse, StoreTimeout
 from proxy.stores.sqlite import file as sqlite_file
 from proxy.stores.sqlite import schema, worker
@@ -41,7 +41,7 @@ from tests.support.store.commits import chat, draft, exchange, record, summary
 from tests.support.store.files import files_of_at_most, opened
 from tests.support.waiting import PATIENCE, eventually
 
-ALL = Ask(profile="default", whole=True)
+ALL = LoadOptions(profile="default", whole=True)
 KEY = SessionKey("tenant", "session")
 
 WRITER = """
@@ -154,8 +154,11 @@ async def test_a_session_from_before_summaries_can_be_summarised(
     assert [entry.card.id for entry in seen.log] == ["x1.0", "x1.1"]
     assert (seen.summary, seen.changes, seen.stalled) == (None, 0, False)
     assert await store.put_summary(KEY, summary(3), 0, 0)
-    due = Due(kind="summary", profile="default", at=1.0)
-    assert await store.commit(KEY, chat("x2", superseded=("x1.1",), due=(due,))) == "recorded"
+    due = WorkRequest(kind="summary", profile="default", due_at=1.0)
+    assert (
+        await store.commit(KEY, chat("x2", superseded=("x1.1",), work_requests=(due,)))
+        == "recorded"
+    )
     seen = await store.load(KEY, ALL)
     assert (seen.summary, seen.changes) == (None, 1)
     assert [work.session for work in await store.waiting(1.0, 10)] == [KEY.session]
@@ -585,7 +588,7 @@ async def test_a_full_disk_is_told_from_a_store_that_is_away(store: SQLiteStore)
     several = [store.commit(key, record(f"c{n}", long, at=2.0)) for n in range(4)]
     outcomes = await asyncio.gather(*several, return_exceptions=True)
     assert {type(outcome) for outcome in outcomes} == {StoreFull}
-    assert (await store.load(key, Ask(profile=""))).messages == 2
+    assert (await store.load(key, LoadOptions(profile=""))).messages == 2
 
 
 @contextmanager
@@ -611,14 +614,14 @@ async def test_a_text_that_a_reader_keeps_in_the_log_is_told_until_it_is_gone(
 ) -> None:
     monkeypatch.setattr(sqlite_file, "WIPE_PAUSE", 0.001)
     await store.commit(KEY, chat("x0", 1000.0))
-    await store.wipe()
+    await store.purge_files()
     with reading(path):
         await store.delete(KEY)
         for _ in range(2):
             with pytest.raises(StoreInUse):
-                await store.wipe()
+                await store.purge_files()
         assert log_of(path).stat().st_size > 0
-    await store.wipe()
+    await store.purge_files()
     assert log_of(path).stat().st_size == 0
 
 
@@ -635,8 +638,8 @@ async def test_a_disk_that_keeps_a_text_in_the_log_is_told_as_such(
     with files_of_at_most(path.stat().st_size):
         await store.delete(KEY)
         with pytest.raises(StoreError, match="disk I/O error"):
-            await store.wipe()
-    await store.wipe()
+            await store.purge_files()
+    await store.purge_files()
     assert log_of(path).stat().st_size == 0
 
 
@@ -646,7 +649,7 @@ async def test_who_wipes_waits_for_a_reader_that_leaves_soon(
     await store.commit(KEY, chat("x0", 1000.0))
     with reading(path):
         await store.delete(KEY)
-        wiping = asyncio.create_task(store.wipe())
+        wiping = asyncio.create_task(store.purge_files())
         await asyncio.sleep(0)
     await wiping
     assert log_of(path).stat().st_size == 0

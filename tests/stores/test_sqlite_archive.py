@@ -19,7 +19,7 @@ from proxy.memory.archive import (
     StoredMessage,
 )
 from proxy.memory.erasure import MARK_SECONDS, Subject
-from proxy.memory.model import Ask, Position, SessionKey
+from proxy.memory.model import LoadOptions, Position, SessionKey
 from proxy.memory.store import StoreError
 from proxy.memory.usage import UsageKey, UsageTotals
 from proxy.stores.sqlite import archive as sqlite_archive
@@ -36,7 +36,7 @@ from tests.support.store.archives import edited, exchanges, lines, revise
 from tests.support.store.commits import card, chat, draft, exchange, record, summary
 from tests.support.store.files import opened
 
-ALL = Ask(profile="default", whole=True)
+ALL = LoadOptions(profile="default", whole=True)
 KEY = SessionKey("tenant", "session")
 LONG = " and so on" * 2000
 EXCHANGES = 1000
@@ -90,7 +90,7 @@ async def test_nothing_of_a_message_before_its_edit_stays_in_the_files(
     secret = msgspec.structs.replace(draft("x1", 0, digest="secret-text"), body=body)
     await store.commit(KEY, record("x1", secret))
     assert holds(path, "secret-text")
-    assert await revise(store, KEY, edited=(edited("x1", 0, was=body),))
+    assert await revise(store, KEY, edited=(edited("x1", 0, replaced_wire=body),))
     assert not holds(path, "secret-text")
     assert holds(path, "edited")
 
@@ -155,8 +155,8 @@ async def test_what_days_have_cost_is_forgotten_when_nobody_is_told_of_it_any_mo
 ) -> None:
     days = ("2026-01-31", "2024-12-27", "2024-12-26")
     for day in reversed(days):
-        await store.spend("tenant", UsageKey(day, "facts"), UsageTotals(calls=1))
-    await store.spend("other", UsageKey(days[2], "facts"), UsageTotals(calls=1))
+        await store.add_usage("tenant", UsageKey(day, "facts"), UsageTotals(calls=1))
+    await store.add_usage("other", UsageKey(days[2], "facts"), UsageTotals(calls=1))
     with closing(sqlite3.connect(path)) as connection:
         kept = connection.execute("SELECT tenant, day FROM usage ORDER BY day, tenant").fetchall()
     assert kept == [("other", days[2]), ("tenant", days[1]), ("tenant", days[0])]
@@ -202,7 +202,9 @@ async def test_a_session_from_before_titles_is_read_and_revised(
     assert [x.card.id for x in await lines(store, KEY)] == ["x1.0", "x1.1"]
     assert [x.messages for x in await exchanges(store, KEY)] == [("x1.0", "x1.1")]
     titled = Details(title="old", system=b"[]", system_tokens=3)
-    assert await revise(store, KEY, details=titled, was=session.details, removed=("x1.0",))
+    assert await revise(
+        store, KEY, details=titled, expected_details=session.details, removed=("x1.0",)
+    )
     after = await store.session(KEY)
     assert after is not None and (after.details, after.messages) == (titled, 1)
 
@@ -236,12 +238,12 @@ def archived() -> SessionArchive:
 
 
 EVERYTHING = Revision(
-    edited=(edited("x9", 0, was=chat("x9").drafts[0].body),),
+    edited=(edited("x9", 0, replaced_wire=chat("x9").drafts[0].body),),
     removed=("x5.0", f"x{EXCHANGES - 1}.0", f"x{EXCHANGES - 1}.1"),
     superseded=("x7.0",),
     activated=("x8.0", "x7.0"),
     details=Details(title="t"),
-    was=Details(),
+    expected_details=Details(),
 )
 NEW = SessionKey("tenant", "new")
 KAIS = msgspec.structs.replace(chat("x"), user="kai")
@@ -310,7 +312,9 @@ def test_a_page_takes_few_queries(
 @pytest.mark.parametrize(
     ("work", "most"),
     [
-        pytest.param(lambda c: sqlite_read.load(c, 1.0, NEW, Ask("default"), None), 1, id="load"),
+        pytest.param(
+            lambda c: sqlite_read.load(c, 1.0, NEW, LoadOptions("default"), None), 1, id="load"
+        ),
         pytest.param(lambda c: sqlite_write.commit(c, 1.0, NEW, chat("x")), 4, id="commit"),
         pytest.param(lambda c: sqlite_write.commit(c, 1.0, KEY, KAIS), 4, id="next commit"),
     ],

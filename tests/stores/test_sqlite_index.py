@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from proxy.memory.archive import Details
-from proxy.memory.model import Ask, SessionKey
+from proxy.memory.model import LoadOptions, SessionKey
 from proxy.memory.store import StoreFull
 from proxy.recall.index import IndexLookup, Owner, owner_of
 from proxy.stores.sqlite.index import reading
@@ -57,7 +57,7 @@ async def test_a_file_of_the_first_version_gets_indexes(store: SQLiteStore, path
             "INSERT INTO sessions (tenant, session, system_tokens, next, messages, tokens, ttl,"
             " created_at, last_active_at) VALUES ('tenant', 'session', 0, 1, 0, 0, 0, 1, 1)"
         )
-    assert (await store.load(KEY, Ask(profile="default"))).exists
+    assert (await store.load(KEY, LoadOptions(profile="default"))).exists
     assert await store.write(KAI, batch(0, [["a"]]))
 
 

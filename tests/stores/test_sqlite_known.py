@@ -14,20 +14,20 @@ import msgspec
 import pytest
 
 from proxy.memory.items import Change, Item, ItemOwner, OwnedPlace, Place
-from proxy.memory.model import Amendment, Ask, SessionKey
+from proxy.memory.model import Amendment, LoadOptions, SessionKey
 from proxy.memory.store import StoreError
 from proxy.recall.index import IndexBatch, IndexLookup, IndexMark, Owner
 from proxy.stores.sqlite import read as sqlite_read
 from proxy.stores.sqlite import write as sqlite_write
-from proxy.stores.sqlite.known.heads import IndexHeadCache
-from proxy.stores.sqlite.known.items import ITEM_BYTES, ItemCache
-from proxy.stores.sqlite.known.wal_index import HEADER, acquire, release
+from proxy.stores.sqlite.caches.heads import IndexHeadCache
+from proxy.stores.sqlite.caches.items import ITEM_BYTES, ItemCache
+from proxy.stores.sqlite.caches.wal_index import HEADER, acquire, release
 from proxy.stores.sqlite.store import SQLiteStore
 from tests.support.store.archives import revise
 from tests.support.store.commits import chat
 from tests.support.waiting import PATIENCE
 
-NEAR = Ask(profile="default", max_messages=6)
+NEAR = LoadOptions(profile="default", max_messages=6)
 KEY, ANOTHER = SessionKey("tenant", "session"), SessionKey("tenant", "another")
 OWNER = Owner("tenant", session="session")
 PLACES = {"session": {1, 2, 3}}
@@ -262,7 +262,7 @@ async def test_many_turns_at_once_all_see_what_was_answered_before(store: SQLite
             await store.commit(KEY, chat(id))
             seen = await store.load(KEY, NEAR)
             newest = [entry.card.exchange for entry in seen.log]
-            later = await store.load(KEY, Ask(profile="default", whole=True))
+            later = await store.load(KEY, LoadOptions(profile="default", whole=True))
             assert id in newest or len(later.log) - places(later, id) > len(seen.log)
 
     def places(snapshot: object, id: str) -> int:

@@ -13,7 +13,7 @@ import pytest
 
 from proxy.memory.archive import Revision
 from proxy.memory.items import Change, ItemOwner, Place
-from proxy.memory.model import Ask, SessionKey, State
+from proxy.memory.model import LoadOptions, SessionKey, State
 from proxy.memory.store import StoreError
 from proxy.stores.sqlite.rows import LONG_TEXT, text_in
 from proxy.stores.sqlite.schema import MIGRATIONS, migrate
@@ -24,7 +24,7 @@ from tests.support.store.commits import chat, draft, record
 from tests.support.store.files import opened
 from tests.support.waiting import PATIENCE
 
-ALL = Ask(profile="default", whole=True)
+ALL = LoadOptions(profile="default", whole=True)
 KEY, OTHER = SessionKey("tenant", "session"), SessionKey("tenant", "other")
 SHELF = ItemOwner("tenant", "kai")
 BODY, WIRE = b"b" * LONG_TEXT, b"w" * LONG_TEXT
@@ -64,7 +64,7 @@ async def told(store: SQLiteStore) -> None:
     first = msgspec.structs.replace(draft("x1", 0, wire=WIRE), body=BODY)
     second = msgspec.structs.replace(draft("x1", 1, "assistant"), body=BODY)
     commit = record("x1", first, second, user="kai")
-    exchange = msgspec.structs.replace(commit.exchange, asked="m" * LONG_TEXT)
+    exchange = msgspec.structs.replace(commit.exchange, requested_model="m" * LONG_TEXT)
     await store.commit(KEY, msgspec.structs.replace(commit, exchange=exchange))
     await store.commit(KEY, chat("x2"))
 
@@ -86,7 +86,7 @@ async def test_long_texts_are_read_as_if_they_lay_in_their_rows(
     passages = await store.passages("tenant", "kai", {"session": [1]})
     assert passages["session", 1].wire == BODY
     placed = await store.exchange(KEY, "x1")
-    assert placed is not None and placed[0].asked == "m" * LONG_TEXT
+    assert placed is not None and placed[0].requested_model == "m" * LONG_TEXT
     assert (await store.exchanges(KEY, None, 9)).items[-1].exchange == placed[0]
 
 
@@ -99,10 +99,10 @@ async def test_what_is_appended_to_a_log_that_is_known_may_be_long(store: SQLite
 
 async def test_a_long_text_goes_with_its_message(store: SQLiteStore, path: Path) -> None:
     await told(store)
-    short = edited("x1", 0, was=WIRE)
+    short = edited("x1", 0, replaced_wire=WIRE)
     assert await revise(store, KEY, edited=(short,))
     assert apart(path) == 2
-    longer = msgspec.structs.replace(edited("x1", 1, was=BODY), body=BODY, wire=WIRE)
+    longer = msgspec.structs.replace(edited("x1", 1, replaced_wire=BODY), body=BODY, wire=WIRE)
     assert await store.revise(KEY, Revision(edited=(longer,)))
     assert apart(path) == 3
     assert await revise(store, KEY, removed=("x1.1",))

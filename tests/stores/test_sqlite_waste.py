@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from proxy.memory.model import Ask, SessionKey
+from proxy.memory.model import LoadOptions, SessionKey
 from proxy.recall.index import Owner, owner_of
 from proxy.stores.sqlite import file, rows, waste
 from proxy.stores.sqlite.store import SQLiteStore
@@ -23,7 +23,7 @@ from tests.support.store.commits import chat, draft, record
 from tests.support.store.files import opened
 from tests.support.waiting import PATIENCE, eventually
 
-ALL = Ask(profile="default", whole=True)
+ALL = LoadOptions(profile="default", whole=True)
 KEY, OTHER = SessionKey("tenant", "session"), SessionKey("other", "session")
 EXCHANGES = 5
 TABLES = ("sessions", "messages", "exchanges", "windows", "keys", "summaries")

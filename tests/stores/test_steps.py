@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from proxy.memory.archive import Revision
-from proxy.memory.model import Ask, Commit, SessionKey
+from proxy.memory.model import Commit, LoadOptions, SessionKey
 from proxy.memory.store import StoreError
 from proxy.stores.common import steps
 from proxy.stores.common.steps import SWITCHED_AT_ONCE, commit_steps, revision_steps
@@ -16,7 +16,7 @@ from proxy.stores.open import Backend
 from tests.support.store.archives import revise
 from tests.support.store.commits import chat, draft, record
 
-ALL = Ask(profile="default", whole=True)
+ALL = LoadOptions(profile="default", whole=True)
 FEW = 3
 
 

@@ -7,13 +7,13 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
-from proxy.memory.model import MAX_VERSIONS, Amendment, Ask, Position, SessionKey, Summary
+from proxy.memory.model import MAX_VERSIONS, Amendment, LoadOptions, Position, SessionKey, Summary
 from proxy.memory.store import Store
 from proxy.stores.open import Backend
 from tests.support.clock import Clock
 from tests.support.store.commits import chat, draft, record, summary
 
-ALL = Ask(profile="default", whole=True)
+ALL = LoadOptions(profile="default", whole=True)
 
 
 async def turns(store: Store, key: SessionKey, count: int = 4) -> None:
@@ -28,7 +28,7 @@ async def in_force(store: Store, key: SessionKey) -> int:
     described = await store.session(key)
     kept = await store.summaries(key)
     assert described is not None and described.summary == seen == (kept[0] if kept else None)
-    assert (await store.load(key, Ask(profile="default"))).summary == seen
+    assert (await store.load(key, LoadOptions(profile="default"))).summary == seen
     return seen.version if seen else 0
 
 
@@ -63,7 +63,7 @@ async def test_a_session_without_a_summary_says_so(store: Store, key: SessionKey
 
 async def test_a_session_that_does_not_exist_gets_no_summary(store: Store, key: SessionKey) -> None:
     assert not await store.put_summary(key, summary(3), 0, None)
-    await store.stall(key)
+    await store.mark_stalled(key)
     assert not await store.drop_summaries(key)
     assert list(await store.summaries(key)) == []
     assert await store.session(key) is None
@@ -205,16 +205,16 @@ async def test_an_amendment_changes_nothing_that_is_summarised(
 
 async def test_a_session_is_stalled_until_it_is_summarised(store: Store, key: SessionKey) -> None:
     async def stalled() -> bool:
-        return (await store.load(key, Ask(profile="default"))).stalled
+        return (await store.load(key, LoadOptions(profile="default"))).stalled
 
     await turns(store, key)
-    await store.stall(key)
+    await store.mark_stalled(key)
     assert await stalled()
     assert not await store.put_summary(key, summary(3), 5, None)
     assert await stalled()
     assert await store.put_summary(key, summary(3), 0, None)
     assert not await stalled()
-    await store.stall(key)
+    await store.mark_stalled(key)
     await store.commit(key, chat("x5", superseded=("x1.0",)))
     assert await in_force(store, key) == 0 and await stalled()
     assert not await store.drop_summaries(key)
@@ -225,7 +225,7 @@ async def test_dropping_forgets_all_versions(store: Store, key: SessionKey) -> N
     await turns(store, key)
     for after in range(3):
         await store.put_summary(key, summary(3), after, None)
-    await store.stall(key)
+    await store.mark_stalled(key)
     assert await store.drop_summaries(key)
     assert await in_force(store, key) == 0
     assert not (await store.load(key, ALL)).stalled
@@ -239,7 +239,7 @@ async def test_a_session_that_begins_anew_has_nothing_of_the_one_before(
     await turns(store, key)
     await store.put_summary(key, summary(3), 0, None)
     await store.commit(key, chat("x5", superseded=("x4.0",)))
-    await store.stall(key)
+    await store.mark_stalled(key)
     assert await store.delete(key)
     assert list(await store.summaries(key)) == []
     await turns(store, key, 1)
@@ -258,12 +258,12 @@ async def test_what_was_made_of_a_session_is_not_put_into_a_later_one_of_its_id(
     seen = await store.load(key, ALL)
 
     made = (key, summary(3), 0, seen.changes, None)
-    assert not await store.put_summary(*made, earlier.began)
-    await store.stall(key, earlier.began)
+    assert not await store.put_summary(*made, earlier.created_at)
+    await store.mark_stalled(key, earlier.created_at)
     assert await store.load(key, ALL) == seen
-    await store.stall(key, seen.began)
+    await store.mark_stalled(key, seen.created_at)
     assert (await store.load(key, ALL)).stalled
-    assert await store.put_summary(*made, seen.began)
+    assert await store.put_summary(*made, seen.created_at)
     assert await in_force(store, key) == 1
 
 
@@ -272,7 +272,7 @@ async def test_a_summary_moves_with_its_session(store: Store, key: SessionKey) -
     await store.put_summary(key, summary(3), 0, None)
     await store.put_summary(key, summary(5), 1, None)
     await store.commit(key, chat("x5", superseded=("x4.0",)))
-    await store.stall(key)
+    await store.mark_stalled(key)
     before, versions = await store.load(key, ALL), list(await store.summaries(key))
     moved = SessionKey(f"{key.tenant}-new", key.session)
     assert await store.move(key.tenant, moved.tenant) == 1

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from proxy.memory.model import Due, SessionKey, Work
+from proxy.memory.model import SessionKey, Work, WorkRequest
 from proxy.memory.store import Store
 from proxy.stores.open import open_store
 from proxy.stores.redis import work as redis_work
@@ -24,9 +24,9 @@ EVERYTHING = 100_000
 """More pieces of work than all tests leave behind."""
 
 
-def due(at: float = 100.0, **fields: Any) -> Due:
+def due(at: float = 100.0, **fields: Any) -> WorkRequest:
     known: dict[str, Any] = {"kind": "summary", "profile": "default"}
-    return Due(at=at, **(known | fields))
+    return WorkRequest(due_at=at, **(known | fields))
 
 
 async def waiting(store: Store, tenant: str, now: float) -> Sequence[Work]:
@@ -88,7 +88,7 @@ async def test_a_session_has_one_piece_of_each_kind(store: Store, key: SessionKe
         await store.enqueue(key, due(1.0))
     await store.enqueue(key, due(2.0, kind="learning"))
     await store.enqueue(other, due(3.0))
-    found = [(w.session, w.kind, w.asked) for w in await waiting(store, key.tenant, 100.0)]
+    found = [(w.session, w.kind, w.requests) for w in await waiting(store, key.tenant, 100.0)]
     assert found == [("session", "summary", 3), ("session", "learning", 1), ("other", "summary", 1)]
 
 
@@ -99,13 +99,13 @@ async def test_work_is_due_later_until_it_was_asked_for_often(
         (work,) = await waiting(store, key.tenant, 1e6)
         return work.due
 
-    await store.enqueue(key, due(10.0, after=3, later=500.0))
+    await store.enqueue(key, due(10.0, min_requests=3, due_if_fewer=500.0))
     assert await when() == 500.0
-    await store.enqueue(key, due(11.0, after=3, later=501.0, profile="q"))
+    await store.enqueue(key, due(11.0, min_requests=3, due_if_fewer=501.0, profile="q"))
     assert await when() == 501.0
-    await store.enqueue(key, due(12.0, after=3, later=502.0, profile="p"))
+    await store.enqueue(key, due(12.0, min_requests=3, due_if_fewer=502.0, profile="p"))
     (work,) = await waiting(store, key.tenant, 12.0)
-    assert (work.due, work.asked, work.profile) == (12.0, 3, "p")
+    assert (work.due, work.requests, work.profile) == (12.0, 3, "p")
 
 
 async def test_who_claims_work_holds_it(store: Store, key: SessionKey) -> None:
@@ -151,7 +151,7 @@ async def test_a_claim_knows_what_has_become_of_the_work(store: Store, key: Sess
     (work,) = await waiting(store, key.tenant, 100.0)
     await store.enqueue(key, due(101.0, profile="newer"))
     held = await store.claim(work, 101.0, 160.0)
-    assert held is not None and (held.asked, held.profile) == (2, "newer")
+    assert held is not None and (held.requests, held.profile) == (2, "newer")
 
 
 async def test_a_lease_that_has_run_out_can_be_claimed(store: Store, key: SessionKey) -> None:
@@ -162,7 +162,7 @@ async def test_a_lease_that_has_run_out_can_be_claimed(store: Store, key: Sessio
     held = await store.claim(work, 160.0, 220.0)
     assert held is not None and held.lease != killed.lease
     assert not await store.extend(killed, 500.0)
-    await store.put_off(killed, 500.0, failed=True)
+    await store.postpone(killed, 500.0, failed=True)
     await store.finish(killed, 500.0)
     assert await store.extend(held, 230.0)
     await store.finish(held, 500.0)
@@ -186,7 +186,7 @@ async def test_what_nobody_holds_is_not_extended_finished_or_put_off(
     (work,) = await waiting(store, key.tenant, 100.0)
     assert not await store.extend(work, 500.0)
     await store.finish(work, 500.0)
-    await store.put_off(work, 500.0, failed=True)
+    await store.postpone(work, 500.0, failed=True)
     assert await waiting(store, key.tenant, 100.0) == [work]
 
 
@@ -196,7 +196,7 @@ async def test_finished_work_is_forgotten(store: Store, key: SessionKey) -> None
     assert await waiting(store, key.tenant, 1e6) == []
     await store.enqueue(key, due(700.0))
     (work,) = await waiting(store, key.tenant, 1e6)
-    assert (work.due, work.asked, work.attempts) == (700.0, 1, 0)
+    assert (work.due, work.requests, work.attempts) == (700.0, 1, 0)
 
 
 async def test_work_that_was_asked_for_meanwhile_is_due_again(
@@ -210,7 +210,7 @@ async def test_work_that_was_asked_for_meanwhile_is_due_again(
     assert await store.extend(held, 300.0)
     await store.finish(held, 200.0)
     (work,) = await waiting(store, key.tenant, 200.0)
-    assert (work.due, work.asked, work.profile) == (200.0, 2, "newer")
+    assert (work.due, work.requests, work.profile) == (200.0, 2, "newer")
     await store.finish(await claimed(store, key, 200.0), 900.0)
     assert await waiting(store, key.tenant, 1e6) == []
 
@@ -220,13 +220,13 @@ async def test_work_can_be_put_off(
     store: Store, key: SessionKey, failed: bool, attempts: int
 ) -> None:
     await store.enqueue(key, due(100.0))
-    await store.put_off(await claimed(store, key), 130.0, failed=failed)
+    await store.postpone(await claimed(store, key), 130.0, failed=failed)
     assert await waiting(store, key.tenant, 129.0) == []
     (work,) = await waiting(store, key.tenant, 130.0)
-    assert (work.due, work.asked, work.attempts) == (130.0, 1, attempts)
+    assert (work.due, work.requests, work.attempts) == (130.0, 1, attempts)
     held = await claimed(store, key, 130.0)
     assert held.attempts == attempts
-    await store.put_off(held, 131.0, failed=True)
+    await store.postpone(held, 131.0, failed=True)
     assert (await claimed(store, key, 131.0)).attempts == attempts + 1
 
 
@@ -234,15 +234,15 @@ async def test_what_has_failed_keeps_its_time_until_it_succeeds(
     store: Store, key: SessionKey
 ) -> None:
     await store.enqueue(key, due(100.0))
-    await store.put_off(await claimed(store, key), 500.0, failed=True)
+    await store.postpone(await claimed(store, key), 500.0, failed=True)
     await store.enqueue(key, due(110.0))
     assert await waiting(store, key.tenant, 499.0) == []
     held = await claimed(store, key, 500.0)
-    assert (held.asked, held.attempts) == (2, 1)
+    assert (held.requests, held.attempts) == (2, 1)
     await store.enqueue(key, due(510.0))
     await store.finish(held, 520.0)
     (work,) = await waiting(store, key.tenant, 520.0)
-    assert (work.asked, work.attempts) == (1, 0)
+    assert (work.requests, work.attempts) == (1, 0)
     await store.enqueue(key, due(530.0))
     assert await waiting(store, key.tenant, 529.0) == []
 
@@ -251,39 +251,41 @@ async def test_what_was_put_off_without_failing_moves_when_it_is_asked_for(
     store: Store, key: SessionKey
 ) -> None:
     await store.enqueue(key, due(100.0))
-    await store.put_off(await claimed(store, key), 500.0, failed=False)
+    await store.postpone(await claimed(store, key), 500.0, failed=False)
     await store.enqueue(key, due(110.0))
     (work,) = await waiting(store, key.tenant, 110.0)
-    assert work.asked == 2
+    assert work.requests == 2
 
 
 async def test_a_commit_asks_for_work(store: Store, key: SessionKey) -> None:
-    dues = (due(100.0), due(50.0, kind="learning", profile="p", after=2, later=200.0))
-    assert await store.commit(key, chat("x1", user="kai", due=dues)) == "recorded"
-    found = {(w.kind, w.due, w.asked) for w in await waiting(store, key.tenant, 1e6)}
+    dues = (due(100.0), due(50.0, kind="learning", profile="p", min_requests=2, due_if_fewer=200.0))
+    assert await store.commit(key, chat("x1", user="kai", work_requests=dues)) == "recorded"
+    found = {(w.kind, w.due, w.requests) for w in await waiting(store, key.tenant, 1e6)}
     assert found == {("summary", 100.0, 1), ("learning", 200.0, 1)}
-    assert await store.commit(key, chat("x2", due=dues, superseded=("x1.0",))) == "recorded"
-    found = {(w.kind, w.due, w.asked) for w in await waiting(store, key.tenant, 1e6)}
+    assert (
+        await store.commit(key, chat("x2", work_requests=dues, superseded=("x1.0",))) == "recorded"
+    )
+    found = {(w.kind, w.due, w.requests) for w in await waiting(store, key.tenant, 1e6)}
     assert found == {("summary", 100.0, 2), ("learning", 50.0, 2)}
     for user in (None, "kai"):
         listed = await store.sessions(key.tenant, user, None, 10)
         assert [session.id for session in listed.items] == [key.session]
     assert await store.commit(key, chat("x3")) == "recorded"
-    assert {w.asked for w in await waiting(store, key.tenant, 1e6)} == {2}
+    assert {w.requests for w in await waiting(store, key.tenant, 1e6)} == {2}
 
 
 @pytest.mark.parametrize("url", ["memory", "sqlite", "redis", "redis-sentinel"], indirect=True)
 async def test_a_commit_that_is_refused_asks_for_nothing(store: Store, key: SessionKey) -> None:
     assert await store.commit(key, chat("x1", user="kai")) == "recorded"
-    assert await store.commit(key, chat("x1", user="kai", due=(due(),))) == "duplicate"
-    assert await store.commit(key, chat("x2", user="eve", due=(due(),))) == "foreign"
+    assert await store.commit(key, chat("x1", user="kai", work_requests=(due(),))) == "duplicate"
+    assert await store.commit(key, chat("x2", user="eve", work_requests=(due(),))) == "foreign"
     assert await waiting(store, key.tenant, 1e6) == []
 
 
 async def test_the_work_on_a_session_goes_with_it(store: Store, key: SessionKey) -> None:
     neighbour = SessionKey(key.tenant, "neighbour")
     for of in (key, neighbour):
-        await store.commit(of, chat("x1", due=(due(), due(kind="learning"))))
+        await store.commit(of, chat("x1", work_requests=(due(), due(kind="learning"))))
     held = next(w for w in await waiting(store, key.tenant, 100.0) if w.session == key.session)
     claim = await store.claim(held, 100.0, 160.0)
     assert claim is not None
@@ -306,19 +308,19 @@ async def test_which_sessions_ask_for_work_is_told_whether_it_is_due_or_held(
     await store.enqueue(SessionKey(tenant, "due"), due(kind="learning", profile=""))
     await store.enqueue(SessionKey(tenant, "later"), due(1e6, kind="learning", profile="a b"))
     await store.enqueue(SessionKey(tenant, "other"), due(kind="summary"))
-    asked = await store.asked_for(tenant, names, "learning")
+    asked = await store.requested_profiles(tenant, names, "learning")
     assert asked == {"held": "p", "due": "", "later": "a b"}
-    assert await store.asked_for(tenant, ["none"], "learning") == {}
-    assert await store.asked_for(tenant, [], "learning") == {}
-    assert await store.asked_for(f"{tenant}x", names, "learning") == {}
+    assert await store.requested_profiles(tenant, ["none"], "learning") == {}
+    assert await store.requested_profiles(tenant, [], "learning") == {}
+    assert await store.requested_profiles(f"{tenant}x", names, "learning") == {}
 
 
 async def test_work_does_not_stay_with_a_tenant_whose_sessions_move(
     store: Store, key: SessionKey
 ) -> None:
     new = f"{key.tenant}-new"
-    await store.commit(key, chat("x1", due=(due(),)))
-    await store.commit(SessionKey(new, "theirs"), chat("x1", due=(due(),)))
+    await store.commit(key, chat("x1", work_requests=(due(),)))
+    await store.commit(SessionKey(new, "theirs"), chat("x1", work_requests=(due(),)))
     assert await store.move(key.tenant, new) == 1
     assert await waiting(store, key.tenant, 1e6) == []
     assert [work.session for work in await waiting(store, new, 1e6)] == ["theirs"]
@@ -331,7 +333,7 @@ async def test_work_of_any_name_comes_back_as_it_went(store: Store, tenant: str)
         for id in ("a:b", "%7Ba%7D", "{+work}", "'; DROP TABLE work; --")
     ]
     for key in keys:
-        await store.commit(key, chat("x1", due=(due(profile="a-profile_1"),)))
+        await store.commit(key, chat("x1", work_requests=(due(profile="a-profile_1"),)))
     found = [w for w in await store.waiting(1e6, EVERYTHING) if w.tenant.startswith(tenant)]
     assert {(w.tenant, w.session) for w in found} == set(keys)
     assert {w.profile for w in found} == {"a-profile_1"}

@@ -36,7 +36,7 @@ async def test_what_is_no_summary_is_asked_for_once_more(workshop: Workshop) -> 
 
 
 async def test_a_summary_that_was_cut_off_is_asked_for_once_more(workshop: Workshop) -> None:
-    workshop.narrator.answers.append(Completed("The human wants to", "small", cut=True))
+    workshop.narrator.answers.append(Completed("The human wants to", "small", is_truncated=True))
     await workshop.talk_behind(1, 2)
 
     await workshop.run()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.summary.writer import judge
+from proxy.summary.writer import check_summary
 from tests.support.talk.summarising import words
 
 TEMPLATE = """\
@@ -23,7 +23,7 @@ GOOD = "Kai lives in Bern and asked for a train to Rome."
 
 
 def faults(text: str, template: str = TEMPLATE, most: int = 60) -> str | None:
-    return judge(text, template, most, words).fault
+    return check_summary(text, template, most, words).fault
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def faults(text: str, template: str = TEMPLATE, most: int = 60) -> str | None:
     ],
 )
 def test_a_summary_is_taken_as_it_is(text: str) -> None:
-    verdict = judge(text, TEMPLATE, 60, words)
+    verdict = check_summary(text, TEMPLATE, 60, words)
     assert (verdict.fault, verdict.text) == (None, text)
     assert verdict.tokens == words(text)
 
@@ -205,7 +205,7 @@ def test_other_faults_have_a_name(text: str, fault: str | None) -> None:
     ],
 )
 def test_wrapping_is_taken_off(written: str) -> None:
-    verdict = judge(written, TEMPLATE, 60, words)
+    verdict = check_summary(written, TEMPLATE, 60, words)
     assert (verdict.text, verdict.fault) == (GOOD, None)
 
 
@@ -221,11 +221,11 @@ def test_wrapping_is_taken_off(written: str) -> None:
     ],
 )
 def test_what_is_no_wrapping_stays(text: str) -> None:
-    assert judge(text, TEMPLATE, 60, words).text == text
+    assert check_summary(text, TEMPLATE, 60, words).text == text
 
 
 def test_half_a_character_is_replaced() -> None:
-    assert judge("Kai \ud83d lives in Bern.", TEMPLATE, 60, words).text.encode()
+    assert check_summary("Kai \ud83d lives in Bern.", TEMPLATE, 60, words).text.encode()
 
 
 def test_headings_that_a_template_asks_for_are_no_echo() -> None:
@@ -242,4 +242,4 @@ def test_a_template_of_short_lines_is_never_echoed() -> None:
 
 def test_a_long_answer_is_judged_quickly() -> None:
     for text in ("a" * 1_000_000, "Summary:\n" * 100_000, "「" * 300_000):
-        judge(text, TEMPLATE, 60, words)
+        check_summary(text, TEMPLATE, 60, words)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from proxy.chat import jsontext
 from proxy.chat.models.tokens import Tokenizers
 from proxy.memory.model import Card
-from proxy.summary.lines import TranscriptLine, lines_of, pieces_of
+from proxy.summary.lines import TranscriptLine, lines_of, split_line
 from tests.support.store.commits import card
 from tests.support.talk.summarising import words
 
@@ -126,7 +126,7 @@ TEXTS = st.text(st.sampled_from("ab \n.。ä漢\N{GRINNING FACE}<|>"), max_size=
 @given(text=TEXTS, most=st.integers(8, 60))
 def test_pieces_fit_and_hold_everything(text: str, most: int) -> None:
     line = TranscriptLine("Human", ": ", text)
-    pieces = list(pieces_of(line, most, COUNT))
+    pieces = list(split_line(line, most, COUNT))
     assert all(COUNT(piece) <= most for piece in pieces)
     first, *others = pieces
     again = "Human (continued): "
@@ -136,17 +136,17 @@ def test_pieces_fit_and_hold_everything(text: str, most: int) -> None:
 
 
 def test_a_line_that_fits_is_one_piece() -> None:
-    assert list(pieces_of(TranscriptLine("AI", " calls ", "f()"), 50, COUNT)) == ["AI calls f()"]
+    assert list(split_line(TranscriptLine("AI", " calls ", "f()"), 50, COUNT)) == ["AI calls f()"]
 
 
 def test_a_long_text_is_cut_at_its_paragraphs() -> None:
     text = "\n\n".join(["one two three four five."] * 40)
-    for piece in list(pieces_of(TranscriptLine("AI", ": ", text), 60, COUNT))[:-1]:
+    for piece in list(split_line(TranscriptLine("AI", ": ", text), 60, COUNT))[:-1]:
         assert piece.endswith("five.\n\n")
 
 
 def test_no_piece_is_empty_however_small_the_room_is() -> None:
-    pieces = list(pieces_of(TranscriptLine("Human", ": ", "\N{GRINNING FACE}" * 5), 1, COUNT))
+    pieces = list(split_line(TranscriptLine("Human", ": ", "\N{GRINNING FACE}" * 5), 1, COUNT))
     assert len(pieces) == 5
 
 
@@ -159,6 +159,6 @@ def test_cutting_takes_time_that_grows_with_the_text_alone() -> None:
         return words(text)
 
     text = "word " * 100_000
-    pieces = list(pieces_of(TranscriptLine("Human", ": ", text), 500, count))
+    pieces = list(split_line(TranscriptLine("Human", ": ", text), 500, count))
     assert len(pieces) > 150
     assert counted < 4 * len(text)

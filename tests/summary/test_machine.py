@@ -39,7 +39,7 @@ TROUBLES: list[type[BaseException]] = [
     NoCredential,
     asyncio.CancelledError,
 ]
-STORE = ("load", "bodies", "put_summary", "stall")
+STORE = ("load", "bodies", "put_summary", "mark_stalled")
 TOKENS = 40
 """Of each message: two turns make a batch."""
 
@@ -149,7 +149,7 @@ class Session(RuleBasedStateMachine):
         log = self.log()
         if log:
             start = log[int(share * (len(log) - 1))].card.id
-            move = WindowMove(profile=PROFILE, start=start, anew=anew)
+            move = WindowMove(profile=PROFILE, start=start, may_move_back=anew)
             self.put(draft(self.next(), 0, tokens=TOKENS), window=move)
 
     @rule()

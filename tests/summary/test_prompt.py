@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from proxy.settings.learned import SummarySettings
-from proxy.summary.lines import fill
+from proxy.summary.lines import fill_template
 
 
 def filled(prompt: str, **more: object) -> str:
     settings = SummarySettings.model_validate({"prompt": prompt, **more})
-    return fill(settings, "OLD", "NEW")
+    return fill_template(settings, "OLD", "NEW")
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_variables_are_replaced_and_nothing_else(prompt: str, expected: str) -> 
 
 def test_what_is_put_in_is_not_searched() -> None:
     settings = SummarySettings(prompt="{summary}/{new_lines}", focus="{summary}")
-    text = fill(settings, "{new_lines}{focus}", "{summary}\\1")
+    text = fill_template(settings, "{new_lines}{focus}", "{summary}\\1")
     assert text.endswith("{new_lines}{focus}/{summary}\\1")
 
 
@@ -46,11 +46,11 @@ def test_a_focus_without_a_place_has_a_line_of_its_own() -> None:
 
 def test_the_first_summary_has_none_before_it() -> None:
     settings = SummarySettings(prompt="So far:\n{summary}\nNew:\n{new_lines}")
-    assert fill(settings, "", "Human: hi") == "So far:\n(none)\nNew:\nHuman: hi"
+    assert fill_template(settings, "", "Human: hi") == "So far:\n(none)\nNew:\nHuman: hi"
 
 
 def test_the_template_that_comes_with_the_proxy_is_filled_completely() -> None:
-    text = fill(SummarySettings(), "OLD", "NEW")
+    text = fill_template(SummarySettings(), "OLD", "NEW")
     assert "\nOLD\n" in text
     assert "\nNEW\n" in text
     assert "{" not in text

@@ -79,7 +79,7 @@ async def test_a_rewind_behind_a_summary_goes_on_from_the_version_before(
     await workshop.run()
     await workshop.talk_behind(4, 6)
     await workshop.run()
-    anew = WindowMove(profile=PROFILE, start="x9.0", anew=True)
+    anew = WindowMove(profile=PROFILE, start="x9.0", may_move_back=True)
     await workshop.commit(record("x9", draft("x9", 0), superseded=("x6.0", "x6.1"), window=anew))
     assert await workshop.told() == ids(1, 3)
 

@@ -121,15 +121,15 @@ async def test_a_profile_without_summaries_has_nothing_to_do(
         workshop.profiles.clear()
     workshop.narrator.known = False
 
-    assert workshop.summarizer.ready(workshop.work)
+    assert workshop.summarizer.is_ready(workshop.work)
     assert await workshop.run() is None
     assert not workshop.narrator.asked
 
 
 async def test_it_is_ready_where_its_model_can_be_asked(workshop: Workshop) -> None:
-    assert workshop.summarizer.ready(workshop.work)
+    assert workshop.summarizer.is_ready(workshop.work)
     workshop.narrator.known = False
-    assert not workshop.summarizer.ready(workshop.work)
+    assert not workshop.summarizer.is_ready(workshop.work)
 
 
 async def test_every_marker_of_a_huge_message_is_seen(workshop: Workshop) -> None:

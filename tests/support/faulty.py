@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection
 
 from proxy.memory.archive import Page, PlacedExchange, StoredMessage
-from proxy.memory.model import Amendment, Ask, Commit, Outcome, SessionKey, Snapshot
+from proxy.memory.model import Amendment, Commit, LoadOptions, Outcome, SessionKey, Snapshot
 from proxy.memory.store import StoreError
 from tests.support.oracle.store import InMemoryStore
 from tests.support.waiting import PATIENCE
@@ -55,11 +55,11 @@ class FaultyStore(InMemoryStore):
         if name in self.broken:
             raise self.broken[name]
 
-    async def load(self, key: SessionKey, ask: Ask) -> Snapshot:
+    async def load(self, key: SessionKey, options: LoadOptions) -> Snapshot:
         await self._called("load", key)
         if key in self.slow:
             await asyncio.Event().wait()
-        snapshot = await super().load(key, ask)
+        snapshot = await super().load(key, options)
         if self.after_load is not None:
             hook, self.after_load = self.after_load, None
             await hook()
@@ -100,7 +100,7 @@ class FaultyStore(InMemoryStore):
         await self._called("amend", key)
         return await super().amend(key, amendment)
 
-    def part_of(self, key: SessionKey) -> str:
+    def server_of(self, key: SessionKey) -> str:
         return key.tenant
 
     async def ping(self, key: SessionKey | None = None) -> None:

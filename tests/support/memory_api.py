@@ -72,11 +72,11 @@ async def open_site(
     *,
     with_spool: bool = True,
     kinds: Sequence[Kind] = KINDS,
-    patient: Backend | None = None,
+    long_timeout_store: Backend | None = None,
 ) -> AsyncIterator[Site]:
     """A site over an open store.  Without its spool the recorder is not opened either.
 
-    ``patient`` is the same store with more time; else the store has enough itself.
+    ``long_timeout_store`` is the same store with more time; else the store has enough itself.
     """
     place = {"path": str(folder / "spool.db")}
     settings = settings.model_copy(update={"spool": settings.spool.model_copy(update=place)})
@@ -85,7 +85,7 @@ async def open_site(
     async with AsyncExitStack() as opened:
         opened.push_async_callback(upstream.close)
         resources = Resources(
-            settings, Telemetry(), TOKENIZERS, store, patient or store, upstream, opened
+            settings, Telemetry(), TOKENIZERS, store, long_timeout_store or store, upstream, opened
         )
         parts = await parts_of(resources, index_delay=0, kinds=kinds)
         if with_spool:

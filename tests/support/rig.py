@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from proxy.memory.archive import Message
-from proxy.memory.model import Amendment, Ask, Commit, Exchange, Outcome, SessionKey
+from proxy.memory.model import Amendment, Commit, Exchange, LoadOptions, Outcome, SessionKey
 from proxy.memory.store import Store, StoreTimeout
 from proxy.stores.open import open_store as open_real_store
 from proxy.tenancy import digest_of
@@ -45,7 +45,7 @@ class WatchedStore:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.real, name)
 
-    def patient(self, seconds: float) -> WatchedStore:
+    def with_long_timeout(self, seconds: float) -> WatchedStore:
         """Tests wait long in any case, and watch everything that is written."""
         return self
 
@@ -192,7 +192,7 @@ class Talk:
 
     async def bodies(self) -> list[dict[str, Any]]:
         """The active log as later requests carry it."""
-        snapshot = await self.rig.store.real.load(self.key, Ask(profile="", whole=True))
+        snapshot = await self.rig.store.real.load(self.key, LoadOptions(profile="", whole=True))
         ids = [entry.card.id for entry in snapshot.log]
         found = await self.rig.store.real.bodies(self.key, ids)
         return [json.loads(found[id]) for id in ids]

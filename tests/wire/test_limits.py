@@ -152,52 +152,52 @@ async def test_whatever_comes_and_goes_all_of_it_is_given_back(seed: int) -> Non
 
 
 async def test_large_bodies_take_no_room_from_small_ones() -> None:
-    rooms = ByteBudgets(64 * MIB)
-    holding = [rooms.reservation(tenant) for tenant in "abcd"]
+    budgets = ByteBudgets(64 * MIB)
+    holding = [budgets.reservation(tenant) for tenant in "abcd"]
     for each in holding[:2]:
         await each.reserve_body(16 * MIB)
-    assert not (await took(rooms.large, "c", 2 * MIB)).done()
+    assert not (await took(budgets.large, "c", 2 * MIB)).done()
     await holding[2].reserve_body(SMALL)
     await holding[3].reserve_answer(CHANGE_RESERVE)
 
 
 async def test_a_body_takes_what_it_has_and_not_what_it_said() -> None:
-    rooms = ByteBudgets(64 * MIB)
-    held = rooms.reservation("a")
+    budgets = ByteBudgets(64 * MIB)
+    held = budgets.reservation("a")
     await held.reserve_body(16 * MIB)
     await held.reserve_body(2 * MIB)
-    assert (rooms.large._taken, rooms.small._taken) == (2 * MIB, 0)
+    assert (budgets.large._taken, budgets.small._taken) == (2 * MIB, 0)
     await held.reserve_body(UNCOUNTED)
-    assert is_empty(rooms.large)
+    assert is_empty(budgets.large)
 
 
 async def test_what_is_left_of_a_body_waits_for_nothing() -> None:
-    rooms = ByteBudgets(64 * MIB)
-    held = rooms.reservation("a")
+    budgets = ByteBudgets(64 * MIB)
+    held = budgets.reservation("a")
     held.shrink_body(2 * MIB)
-    assert is_empty(rooms.large)
+    assert is_empty(budgets.large)
     await held.reserve_body(4 * MIB)
     held.shrink_body(2 * MIB)
-    assert rooms.large._taken == 2 * MIB
+    assert budgets.large._taken == 2 * MIB
     held.shrink_body(0)
-    assert is_empty(rooms.large)
+    assert is_empty(budgets.large)
 
 
 async def test_one_that_grows_leaves_the_room_of_the_small_ones() -> None:
-    rooms = ByteBudgets(64 * MIB)
-    held = rooms.reservation("a")
+    budgets = ByteBudgets(64 * MIB)
+    held = budgets.reservation("a")
     await held.reserve_body(SMALL)
     await held.reserve_body(8 * MIB)
-    assert (rooms.large._taken, rooms.small._taken) == (8 * MIB, 0)
+    assert (budgets.large._taken, budgets.small._taken) == (8 * MIB, 0)
 
 
 async def test_what_memory_adds_has_room_at_once_or_not_at_all() -> None:
-    rooms = ByteBudgets(16 * MIB)
-    held, other = rooms.reservation("a"), rooms.reservation("a")
+    budgets = ByteBudgets(16 * MIB)
+    held, other = budgets.reservation("a"), budgets.reservation("a")
     await held.reserve_body(SMALL)
     held.grow_body(SMALL)
     held.grow_body(3 * MIB)
-    assert (rooms.large._taken, rooms.small._taken) == (3 * MIB, 0)
+    assert (budgets.large._taken, budgets.small._taken) == (3 * MIB, 0)
     with pytest.raises(ProxyError) as caught:
         other.grow_body(2 * MIB)
     assert caught.value.code == "overloaded"
@@ -206,29 +206,29 @@ async def test_what_memory_adds_has_room_at_once_or_not_at_all() -> None:
 
 
 async def test_an_answer_larger_than_was_thought_is_counted_as_it_is() -> None:
-    rooms = ByteBudgets(64 * MIB)
-    held = rooms.reservation("a")
+    budgets = ByteBudgets(64 * MIB)
+    held = budgets.reservation("a")
     await held.reserve_answer(CHANGE_RESERVE)
     held.set_answer(2 * CHANGE_RESERVE)
-    assert rooms.answers._taken == 2 * CHANGE_RESERVE
+    assert budgets.answers._taken == 2 * CHANGE_RESERVE
     held.set_answer(10)
-    assert is_empty(rooms.answers)
+    assert is_empty(budgets.answers)
 
 
 async def test_a_request_that_ends_lets_go_of_everything_once() -> None:
-    rooms = ByteBudgets(64 * MIB)
+    budgets = ByteBudgets(64 * MIB)
     scope: dict[str, object] = {}
-    held = rooms.reserve_for(scope, "a")
+    held = budgets.reserve_for(scope, "a")
     await held.reserve_body(2 * MIB)
     await held.reserve_answer(CHANGE_RESERVE)
     release(scope)
     release(scope)
     held.release()
-    assert is_empty(rooms.large) and is_empty(rooms.answers)
+    assert is_empty(budgets.large) and is_empty(budgets.answers)
 
 
 async def test_no_bound_is_any_number_of_bytes() -> None:
-    rooms = ByteBudgets(0)
-    holding: list[Reservation] = [rooms.reservation("a") for _ in range(100)]
+    budgets = ByteBudgets(0)
+    holding: list[Reservation] = [budgets.reservation("a") for _ in range(100)]
     for each in holding:
         await each.reserve_body(1 << 40)

@@ -17,7 +17,7 @@ from proxy.chat.reasoning import NO_REASONING, reasoning_in
 from proxy.gateway.exchange import Services
 from proxy.gateway.outgoing import DegradedPrompt, OutgoingRequest
 from proxy.memory.model import Card, Entry, SessionKey
-from proxy.memory.planner import Planned
+from proxy.memory.planner import PlannedRequest
 from proxy.memory.store import StoreError
 
 logger = logging.getLogger(__name__)
@@ -91,7 +91,7 @@ def _calling_cards(outgoing: OutgoingRequest) -> list[Card]:
     return list(islice(sent, MAX_ANSWERS))
 
 
-def _with_activated_choices(planned: Planned) -> Sequence[Entry]:
+def _with_activated_choices(planned: PlannedRequest) -> Sequence[Entry]:
     """The log with each answer replaced by the choice that the client continued, if another."""
     snapshot, activated = planned.snapshot, {*planned.plan.activated}
     chosen = {

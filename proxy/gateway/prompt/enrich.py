@@ -35,7 +35,7 @@ class TokenBudget:
         self._counter = exchange.counter
         identity, profile = exchange.context.identity, exchange.context.profile
         self._window = partial(services.window, identity.upstream, exchange.request.model)
-        max_tokens = profile.max_tokens if exchange.rules.summarised else None
+        max_tokens = profile.max_tokens if exchange.rules.summaries else None
         self._bounds = [bound for bound in (identity.max_tokens, max_tokens) if bound is not None]
 
     async def room_in_context(self, tokens: int) -> int | None:
@@ -76,10 +76,10 @@ async def enrich(loaded: LoadedExchange, services: Services) -> AssembledPrompt:
 
 
 def compose_within(
-    assembled: AssembledPrompt, cap: int, services: Services, *, hard: bool
+    assembled: AssembledPrompt, cap: int, services: Services, *, caps_system: bool
 ) -> AssembledPrompt:
     """The prompt composed again within ``cap`` tokens, at least half of them for learned memory and
-    recall.  ``hard``: see Rules.
+    recall.  ``caps_system``: see PromptRules.
     """
     loaded = assembled.loaded
     extra_room = max(cap // 2, cap - assembled.prompt.injected.tokens)
@@ -87,7 +87,12 @@ def compose_within(
     known = assembled.known if fits else _choose_known(assembled, extra_room, services.knowledge)
     recall = assembled.recall.within(extra_room - known.tokens)
     window_room = cap - known.tokens - recall.tokens
-    rules = replace(loaded.exchange.rules, cap=window_room, capped_by="context_length", hard=hard)
+    rules = replace(
+        loaded.exchange.rules,
+        max_injected_tokens=window_room,
+        capped_by="context_length",
+        caps_system=caps_system,
+    )
     plan, request = loaded.prepared.planned.plan, loaded.exchange.request
     prompt = compose(loaded.prepared.snapshot, plan, request.messages, rules)
     messages = render_messages(loaded, prompt, assembled.text_only)
@@ -101,7 +106,7 @@ async def _fit_context(
     room = await budget.room_in_context(prompt.tokens) if prompt.tokens else None
     if room is None or prompt.tokens <= room:
         return prompt
-    return replace(compose_within(prompt, room, services, hard=False), trimmed=True)
+    return replace(compose_within(prompt, room, services, caps_system=False), trimmed=True)
 
 
 async def _choose_known_blocks(

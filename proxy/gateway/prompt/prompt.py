@@ -59,7 +59,7 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
     @property
     def empty(self) -> bool:
         """Whether there is nothing to put into the request."""
-        return self.prompt.empty and not self.known and not self.recall
+        return self.prompt.is_empty and not self.known and not self.recall
 
     @property
     def tokens(self) -> int:
@@ -127,7 +127,7 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
             recall_duration=self.recall.seconds,
             evicted_messages=messages,
             evicted_tokens=tokens,
-            evicted_reason=self.prompt.reason,
+            evicted_reason=self.prompt.evicted_reason,
         )
 
     def record_details(self, known_runs: KnownRuns) -> RecordDetails:
@@ -150,14 +150,14 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
         """The trace without stored messages, ``before`` of which precede the blocks."""
         prompt, known, learned = self.prompt, self.known, len(self._learned)
         return PromptTrace(
-            system=prompt.system_tokens,
-            summary=prompt.summary_tokens,
-            version=prompt.summary.version if prompt.summary else 0,
-            known=known.tokens,
-            recall=self.recall.tokens,
-            before=before,
+            system_tokens=prompt.system_tokens,
+            summary_tokens=prompt.summary_tokens,
+            summary_version=prompt.summary.version if prompt.summary else 0,
+            learned_tokens=known.tokens,
+            recall_tokens=self.recall.tokens,
+            messages_before_memories=before,
             order=(*range(learned), *(learned + n for n in self.recall.order())),
-            ahead=sum(len(part.sources) for part in known.head),
+            memories_before_summary=sum(len(part.sources) for part in known.head),
             resent=seq_ranges(entry.position.seq for entry in resent),
             rewriting=self.rewritten.outcome if self.rewritten else "",
         )

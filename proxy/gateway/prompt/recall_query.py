@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from proxy.chat.message import ChatMessage, Piece, last_user_index, typed_string_of
 from proxy.gateway.prompt.prompt import AssembledPrompt
 from proxy.memory.model import Recalled, Snapshot
-from proxy.memory.recording.recorder import Prepared
+from proxy.memory.recording.recorder import PreparedRequest
 from proxy.recall.query.query import RecallQuery
 
 MAX_PRECEDING = 4
@@ -92,9 +92,9 @@ def _newest_hidden_seq(
     return max(1, min(seqs, default=1) - 1)
 
 
-def _recalled_in_loop(prepared: Prepared) -> tuple[Recalled, ...] | None:
+def _recalled_in_loop(prepared: PreparedRequest) -> tuple[Recalled, ...] | None:
     """What the earlier rounds of this tool loop recalled, which is reused; None outside a loop."""
-    last, running = prepared.snapshot.last, prepared.planned.plan.running
+    last, running = prepared.snapshot.last, prepared.planned.plan.running_turn
     if last is None or running is None:
         return None
     turns = {e.position.turn for e in prepared.snapshot.log if e.card.exchange == last.id}

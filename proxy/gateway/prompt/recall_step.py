@@ -60,7 +60,7 @@ class RecallBlock(msgspec.Struct, frozen=True, gc=False):
         Chosen by estimates, which are corrected by counting the block, then topped up passage by
         passage.
         """
-        return cls._fitted(recollection, session, count, budget)._topped_up(recollection, budget)
+        return cls._fitted(recollection, session, count, budget)._with_more(recollection, budget)
 
     @classmethod
     def _fitted(
@@ -81,14 +81,14 @@ class RecallBlock(msgspec.Struct, frozen=True, gc=False):
         exact = Cost(frame_tokens, lambda text: count(escaped(text)))
         return cls._rendered(recollection.within_budget(session, exact, room), session, count)
 
-    def _topped_up(self, recollection: Recollection, budget: int) -> RecallBlock:
+    def _with_more(self, recollection: Recollection, budget: int) -> RecallBlock:
         """The block with further passages that fit, counted exactly: there are few."""
         tokens_left = budget - self.tokens
         is_whole = self.recalled == len(recollection.all)
         if not self.recollection.passages or is_whole or tokens_left < MIN_ROOM:
             return self
         cost = Cost(0, lambda text: self.count(escaped(text)))
-        extended = self.recollection.topped_up(recollection, self.session, cost, tokens_left)
+        extended = self.recollection.with_more(recollection, self.session, cost, tokens_left)
         if extended is self.recollection:
             return self
         block = self._rendered(extended, self.session, self.count)

@@ -29,12 +29,12 @@ from proxy.memory.erasure import steady_now
 from proxy.memory.model import (
     Amendment,
     Commit,
-    Due,
     Exchange,
     Injection,
     Kind,
     SessionKey,
     Snapshot,
+    WorkRequest,
 )
 from proxy.memory.prompt.trace import KnownRuns
 from proxy.memory.prompt.window import Window
@@ -49,7 +49,7 @@ from proxy.memory.recording.commit import (
     build_commit,
     fetch_key,
     pending_record,
-    utterances,
+    spooled_messages,
 )
 from proxy.memory.recording.recorder import CommitResult, Recorder
 from proxy.settings import ProfileSettings
@@ -58,28 +58,38 @@ from proxy.telemetry import Telemetry
 logger = logging.getLogger(__name__)
 
 
-def due_of(context: RequestContext, now: float) -> tuple[Due, ...]:
+def due_of(context: RequestContext, now: float) -> tuple[WorkRequest, ...]:
     """The background work that may be due after an exchange; ``now`` in Unix seconds.
 
     ``build_commit`` drops the summary unless the exchange fills the window.  A user's session is
     learned from after some turns, or after a pause.
     """
     identity, pace = context.identity, context.profile_rules.pace
-    profile, due = identity.profile, list[Due]()
+    profile, due = identity.profile, list[WorkRequest]()
     if context.profile.summary.enabled:
-        due.append(Due(kind="summary", profile=profile, at=now))
+        due.append(WorkRequest(kind="summary", profile=profile, due_at=now))
     if pace is not None and identity.user is not None:
         later = now + pace.seconds
-        due.append(Due(kind="learning", profile=profile, at=now, after=pace.turns, later=later))
+        due.append(
+            WorkRequest(
+                kind="learning",
+                profile=profile,
+                due_at=now,
+                min_requests=pace.turns,
+                due_if_fewer=later,
+            )
+        )
     return tuple(due)
 
 
-def due_after_import(profile: ProfileSettings, user: str | None, now: float) -> tuple[Due, ...]:
+def due_after_import(
+    profile: ProfileSettings, user: str | None, now: float
+) -> tuple[WorkRequest, ...]:
     """The background work that is due after an import into a session of ``user``."""
     kinds: list[Kind] = ["summary"] if profile.summary.enabled else []
     if user is not None and profile.paces:
         kinds.append("learning")
-    return tuple(Due(kind=kind, profile="", at=now) for kind in kinds)
+    return tuple(WorkRequest(kind=kind, profile="", due_at=now) for kind in kinds)
 
 
 class RecordHeader(msgspec.Struct, frozen=True, gc=False):
@@ -99,7 +109,7 @@ class RecordHeader(msgspec.Struct, frozen=True, gc=False):
     idempotency_key: str | None
     ttl: int
     injection: Injection
-    due: tuple[Due, ...]
+    due: tuple[WorkRequest, ...]
     forces_calls: bool
 
 
@@ -111,7 +121,7 @@ class UnplannedRequest(msgspec.Struct, frozen=True, gc=False):
     window: Window
 
     def recorded(self) -> UnplannedRequest:
-        messages = [utterance.message for utterance in utterances(self.messages)]
+        messages = [utterance.message for utterance in spooled_messages(self.messages)]
         return msgspec.structs.replace(self, messages=messages)
 
 
@@ -209,7 +219,7 @@ class ExchangeRecorder:
             await self._recorder.amend(self._key, amendment)
         if extended is not None and self._deferred is not None:
             deferred_answer = ExtendedAnswer.of(self._deferred, self._answers, extended)
-            await self._recorder.defer_more(self._key, deferred_answer)
+            await self._recorder.defer_extended_answer(self._key, deferred_answer)
 
     def _choices(self, reply: Reply) -> tuple[Choice, ...]:
         if not self._header.forces_calls:
@@ -231,7 +241,7 @@ class ExchangeRecorder:
             idempotency_key=fetch_key(pending_id) if pending_id else header.idempotency_key,
             ttl=header.ttl,
             choices=ROOM_FOR_ANSWER if pending_id else header.choices,
-            due=header.due,
+            work_requests=header.due,
         )
 
     def _exchange(self, reply: Reply | None, incomplete: bool) -> Exchange:
@@ -243,12 +253,12 @@ class ExchangeRecorder:
             started_at=header.began,
             created_at=steady_now(),
             model=_encodable((reply.model if reply else None) or header.model),
-            asked=_encodable(header.model),
+            requested_model=_encodable(header.model),
             incomplete=incomplete,
             finish_reason=_encodable(choice.finish_reason) if choice else None,
             usage=reply.usage if reply else None,
             memory=self._injection(reply),
-            keyed=header.idempotency_key is not None,
+            has_idempotency_key=header.idempotency_key is not None,
         )
 
     def _injection(self, reply: Reply | None) -> Injection:
@@ -287,8 +297,10 @@ def _pending(outgoing: OutgoingRequest) -> PendingRecord | UnplannedRequest:
     if isinstance(prompt, DegradedPrompt):
         return UnplannedRequest(messages, exchange.intent, exchange.rules.window)
     prepared = prompt.loaded.prepared
-    plan, alone = prepared.planned.plan, bool(exchange.intent.on)
-    return pending_record(plan, prompt.prompt, messages, prepared.snapshot, alone=alone)
+    plan, continues = prepared.planned.plan, bool(exchange.intent.continued_answer)
+    return pending_record(
+        plan, prompt.prompt, messages, prepared.snapshot, supersedes_siblings=continues
+    )
 
 
 def _record_header(

@@ -24,7 +24,7 @@ from proxy.errors import (
 )
 from proxy.formats.responses.api import Responses
 from proxy.formats.responses.stored_objects import StoredItem, items_in, list_object
-from proxy.gateway.context import RequestContext, ask_of, intent_of, rules_of
+from proxy.gateway.context import RequestContext, intent_of, load_options_of, rules_of
 from proxy.gateway.exchange import Services
 from proxy.gateway.state.pages import SYSTEM_PREFIX, all_items, system_items, system_message
 from proxy.memory.archive import Details, Revision, Session, SessionArchive
@@ -162,7 +162,7 @@ class ConversationObjects:
         rules = rules_of(request, context, count.count_text)
         intent = replace(intent_of(request, context, began), history="delta")
         prepared = await recorder.prepare(
-            context.key, ask_of(context, rules), request.messages, intent, rules
+            context.key, load_options_of(context, rules), request.messages, intent, rules
         )
         planned, system = prepared.planned, request.system_record
         exchange = Exchange(
@@ -198,7 +198,9 @@ class ConversationObjects:
     async def _change(self, key: SessionKey, changed: Callable[[Details], Details]) -> None:
         for _ in range(ATTEMPTS):
             details = (await self.session(key)).details
-            if await self._store.revise(key, Revision(details=changed(details), was=details)):
+            if await self._store.revise(
+                key, Revision(details=changed(details), expected_details=details)
+            ):
                 return
         raise memory_unavailable()
 

@@ -21,11 +21,11 @@ from proxy.formats.responses.items import API
 from proxy.formats.responses.names import ResponseId
 from proxy.memory.archive import Message, Session, StoredMessage
 from proxy.memory.history.branches import path_to
-from proxy.memory.history.reading import lines_without_texts, oldest_first
+from proxy.memory.history.reading import exchanges_oldest_first, lines_without_texts
 from proxy.memory.items import Change, ItemOwner, Items
 from proxy.memory.limit import read_within
 from proxy.memory.locks import Locks
-from proxy.memory.model import Edited, Entry, Exchange, SessionKey, State
+from proxy.memory.model import Entry, Exchange, MessageEdit, SessionKey, State
 from proxy.memory.naming import conversation_name, reference_of, reference_place
 from proxy.memory.store import Store, StoreError
 
@@ -66,11 +66,13 @@ class StoredAnswer(msgspec.Struct, frozen=True):
         return stored.body if stored.wire is None else stored.wire
 
     @property
-    def without_id(self) -> Edited:
+    def without_id(self) -> MessageEdit:
         """The edit that removes the response's id from the message."""
         stored = self.stored_message
         wire = None if stored.wire is None else _without_id(stored.wire)
-        return Edited(card=stored.card, body=_without_id(stored.body), wire=wire, was=self.raw)
+        return MessageEdit(
+            card=stored.card, body=_without_id(stored.body), wire=wire, replaced_wire=self.raw
+        )
 
 
 def _without_id(message: bytes) -> bytes:
@@ -209,5 +211,5 @@ class StateLog:
             if session is None:
                 return ()
             messages = await lines_without_texts(self.store, key, session.end)
-            exchanges = await oldest_first(self.store, key, session.end)
+            exchanges = await exchanges_oldest_first(self.store, key, session.end)
             return await asyncio.to_thread(path_to, messages, exchanges, message)

@@ -10,11 +10,11 @@ from proxy.chat.message import ChatMessage
 from proxy.chat.native import without_native
 from proxy.chat.tools.calltext import tokens_without_calls
 from proxy.memory.archive import StoredMessage
-from proxy.memory.model import Card, Edited, Entry
+from proxy.memory.model import Card, Entry, MessageEdit
 from proxy.memory.recording.commit import Count
 
 
-def edit_message(line: StoredMessage, said: ChatMessage, count: Count) -> Edited:
+def edit_message(line: StoredMessage, said: ChatMessage, count: Count) -> MessageEdit:
     """The message with the content of ``said`` instead of its own.
 
     Its reasoning text and the like, and its forms for single APIs, are dropped, as they belong to
@@ -31,9 +31,11 @@ def edit_message(line: StoredMessage, said: ChatMessage, count: Count) -> Edited
         shape=said.shape,
         incomplete=False,
         blank=blank,
-        words=tokens_without_calls(said.text, said.calls, count),
+        side_text_tokens=tokens_without_calls(said.text, said.calls, count),
     )
-    return Edited(card=card, body=body, was=line.body if line.wire is None else line.wire)
+    return MessageEdit(
+        card=card, body=body, replaced_wire=line.body if line.wire is None else line.wire
+    )
 
 
 def result_ids(calls: Collection[str], later: Iterable[Card]) -> list[str]:

@@ -15,7 +15,7 @@ from proxy.memory.archive import (
     SessionArchive,
     StoredMessage,
 )
-from proxy.memory.model import NO_PROFILE, Ask, SessionKey, Summary
+from proxy.memory.model import NO_PROFILE, LoadOptions, SessionKey, Summary
 from proxy.memory.store import Store, StoreError, StoreTimeout
 
 T = TypeVar("T")
@@ -30,10 +30,10 @@ HELD = 8_000_000
 ATTEMPTS = 5
 """Attempts to read a session that is changed meanwhile."""
 
-NEWEST_TURN = Ask(profile=NO_PROFILE, max_messages=0)
+NEWEST_TURN = LoadOptions(profile=NO_PROFILE, max_messages=0)
 """The log is the newest turn."""
 
-WHOLE_LOG = Ask(profile=NO_PROFILE, whole=True, max_messages=0)
+WHOLE_LOG = LoadOptions(profile=NO_PROFILE, whole=True, max_messages=0)
 """The cards of the entire log, and the text of its newest turn."""
 
 
@@ -100,7 +100,7 @@ class PagedSession:
     ) -> SessionArchive | None:
         """The session with these of its messages; None if it was edited or deleted since
         ``begin``."""
-        exchanges = await oldest_first(self._store, self._key, session.end)
+        exchanges = await exchanges_oldest_first(self._store, self._key, session.end)
         if (await self._store.load(self._key, NEWEST_TURN)).changes != self._changes:
             return None
         # A session that is gone has 0 changes, as has a new one of its id: they look unchanged.
@@ -110,7 +110,7 @@ class PagedSession:
         return SessionArchive(session, lines, tuple(exchanges), self._summaries)
 
 
-async def oldest_first(store: Archive, key: SessionKey, end: int) -> list[PlacedExchange]:
+async def exchanges_oldest_first(store: Archive, key: SessionKey, end: int) -> list[PlacedExchange]:
     """All exchanges of messages up to seq ``end``.  Raises StoreError."""
     return [placed async for placed in all_exchanges(store, key, end)][::-1]
 

@@ -19,7 +19,15 @@ from proxy.chat.message import ChatMessage, Piece
 from proxy.chat.tools.calltext import CallRendering, have_no_marks, render_stored
 from proxy.memory.model import LOG_START, Card, Entry, Position, Snapshot, Summary
 from proxy.memory.prompt.validity import valid_messages
-from proxy.memory.prompt.window import UNBOUNDED, Size, Window, advance, size_of, turn_start, view
+from proxy.memory.prompt.window import (
+    UNBOUNDED,
+    Size,
+    Window,
+    advance_start,
+    size_of,
+    turn_start,
+    visible_entries,
+)
 from proxy.memory.reconciliation.match import open_calls
 from proxy.memory.reconciliation.plan import Plan
 
@@ -27,48 +35,49 @@ NO_SIZE = Size(0, 0)
 
 
 class SummaryRules(msgspec.Struct, frozen=True, gc=False):
-    """With summaries evicted turns stay until one covers them, within ``most`` injected tokens.
+    """With summaries evicted turns stay until one covers them, within ``max_tokens`` injected
+    tokens.
 
-    ``frame`` is the tokens of a block of memory without the summary's own text.
+    ``frame_tokens`` are those of the block of memory without the summary's own text.
     """
 
-    most: int
-    frame: int = 0
+    max_tokens: int
+    frame_tokens: int = 0
 
 
-Capped = Literal["max_tokens_header", "context_length"]
-Reason = Literal["window", "summary", Capped]
+CapSource = Literal["max_tokens_header", "context_length"]
+Reason = Literal["window", "summary", CapSource]
 """What kept the newest of the evicted messages out of a prompt."""
 
 
-class Rules(msgspec.Struct, frozen=True, gc=False):
+class PromptRules(msgspec.Struct, frozen=True, gc=False):
     """How to compose the prompt of one request.
 
-    ``system``: inject the remembered system message, as the request has none.  ``cap`` bounds all
-    injected tokens of this request, ``capped_by`` says where it comes from; it does not apply to
-    the system message unless it is ``hard``.  ``inject = False`` injects nothing at all.
-    ``summarised`` is None if the profile has no summaries.
+    ``inject_system``: inject the remembered system message, as the request has none.
+    ``max_injected_tokens`` caps all injected tokens of this request, those of the system message
+    only if ``caps_system``; ``capped_by`` says where the cap comes from.  ``inject = False``
+    injects nothing at all.  ``summaries`` is None if the profile has none.
     """
 
     window: Window
-    system: bool = True
-    cap: int | None = None
-    hard: bool = False
-    capped_by: Capped = "max_tokens_header"
+    inject_system: bool = True
+    max_injected_tokens: int | None = None
+    caps_system: bool = False
+    capped_by: CapSource = "max_tokens_header"
     inject: bool = True
-    summarised: SummaryRules | None = None
+    summaries: SummaryRules | None = None
 
 
 class Prompt(msgspec.Struct, frozen=True, gc=False):
     """What is sent: ``pieces`` are stored entries and indexes into the request's messages;
     ``stored`` are the entries among them.
 
-    ``start`` is where the profile's window starts from now on; it ``moved``, or was computed
-    ``anew`` because messages in it were superseded or earlier ones came back.  ``injected`` counts
-    the stored messages, and the tokens of these, the summary and the remembered system message;
-    ``system_tokens`` and ``summary_tokens`` are the latter two.  ``evicted`` counts what is left
-    out for the ``reason``.  ``remaining`` is the size that may be added before the next summary is
-    due.  ``resent``: see Plan.
+    ``start`` is where the profile's window starts from now on; it has moved (``start_moved``), or
+    was computed anew (``start_recomputed``) because messages in it were superseded or earlier ones
+    came back.  ``injected`` counts the stored messages, and the tokens of these, the summary and
+    the remembered system message; ``system_tokens`` and ``summary_tokens`` are the latter two.
+    ``evicted`` counts what is left out for the ``evicted_reason``.  ``remaining`` is the size that
+    may be added before the next summary is due.  ``resent``: see Plan.
     """
 
     pieces: tuple[Entry | int, ...]
@@ -76,11 +85,11 @@ class Prompt(msgspec.Struct, frozen=True, gc=False):
     system: bytes | None
     summary: Summary | None
     start: Position
-    moved: bool
-    anew: bool
+    start_moved: bool
+    start_recomputed: bool
     injected: Size
     evicted: Size
-    reason: Reason | None
+    evicted_reason: Reason | None
     system_tokens: int
     summary_tokens: int
     remaining: Size = UNBOUNDED
@@ -94,10 +103,10 @@ class Prompt(msgspec.Struct, frozen=True, gc=False):
         return _cards_as_sent(self.stored, self.sent_as_text)
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         return self.system is None and self.summary is None and self.injected.messages == 0
 
-    def missing(self, bodies: Mapping[str, bytes]) -> list[str]:
+    def missing_bodies(self, bodies: Mapping[str, bytes]) -> list[str]:
         """Ids of the stored messages whose JSON is still to be fetched."""
         return [entry.card.id for entry in self.stored if entry.card.id not in bodies]
 
@@ -120,7 +129,7 @@ class _Sent(msgspec.Struct, frozen=True, gc=False):
 
 def _text_tokens(card: Card) -> int:
     """Tokens of the text that is sent instead of its tool calls; 0 if there is none."""
-    return card.told or card.words
+    return card.call_text_tokens or card.side_text_tokens
 
 
 def _cards_as_sent(
@@ -137,31 +146,31 @@ def _cards_as_sent(
 
 class _View(msgspec.Struct, frozen=True, gc=False):
     """Which stored entries are shown: those from ``start`` on that ``summary`` does not cover, and
-    all of the turn that is ``running``.  ``all``: none is hidden."""
+    all of the ``running_turn``.  ``hides_none``: that is all of them."""
 
     start: Position
-    running: int | None
+    running_turn: int | None
     summary: Summary | None
-    all: bool
+    hides_none: bool
 
     def part_of(self, log: tuple[Entry, ...]) -> tuple[Entry, ...]:
         """The entries of a log that are shown."""
-        if self.all:
+        if self.hides_none:
             return log
-        entries = view(log, self.start, self.running)
+        entries = visible_entries(log, self.start, self.running_turn)
         return tuple([e for e in entries if self.shows(e)] if self.summary else entries)
 
     def sends(self, entry: Entry) -> bool:
-        return not entry.card.blank and (self.all or self.shows(entry))
+        return not entry.card.blank and (self.hides_none or self.shows(entry))
 
     def shows(self, entry: Entry) -> bool:
         position = entry.position
-        if position.turn == self.running:
+        if position.turn == self.running_turn:
             return True
         return position >= self.start and not (self.summary and self.summary.covers(position))
 
 
-def compose(snapshot: Snapshot, plan: Plan, m: Sequence[ChatMessage], rules: Rules) -> Prompt:
+def compose(snapshot: Snapshot, plan: Plan, m: Sequence[ChatMessage], rules: PromptRules) -> Prompt:
     """The prompt for a plan; an entry whose body the snapshot lacks may be in it."""
     system, system_tokens = _system(snapshot, rules)
     window = rules.window.reduced_by(system_tokens)
@@ -185,26 +194,30 @@ def compose(snapshot: Snapshot, plan: Plan, m: Sequence[ChatMessage], rules: Rul
         system=system,
         summary=summary,
         start=start,
-        moved=start != (snapshot.start or LOG_START),
-        anew=anew,
+        start_moved=start != (snapshot.start or LOG_START),
+        start_recomputed=anew,
         injected=Size(injected.messages, injected.tokens + other_tokens),
         evicted=evicted,
-        reason=_reason(visible, rules, capped=capped) if evicted.messages else None,
+        evicted_reason=_reason(visible, rules, capped=capped) if evicted.messages else None,
         system_tokens=system_tokens,
         summary_tokens=summary_tokens,
         remaining=_remaining(counted, start, visible.summary, window)
-        if rules.summarised
+        if rules.summaries
         else UNBOUNDED,
         resent=plan.resent,
         sent_as_text=text_ids,
     )
 
 
-def _system(snapshot: Snapshot, rules: Rules) -> tuple[bytes | None, int]:
+def _system(snapshot: Snapshot, rules: PromptRules) -> tuple[bytes | None, int]:
     """The remembered system message to be sent and its tokens."""
     system, tokens = snapshot.system, snapshot.system_tokens
-    too_long = rules.hard and rules.cap is not None and tokens > rules.cap
-    sent = system and rules.system and rules.inject and not too_long
+    too_long = (
+        rules.caps_system
+        and rules.max_injected_tokens is not None
+        and tokens > rules.max_injected_tokens
+    )
+    sent = system and rules.inject_system and rules.inject and not too_long
     return (system, tokens) if sent else (None, 0)
 
 
@@ -233,19 +246,21 @@ def _remaining(plan: Plan, start: Position, cover: Summary | None, window: Windo
     """The room until the window overflows; none if evicted turns already wait for a summary."""
     if any(e.position < start and not (cover and cover.covers(e.position)) for e in plan.log):
         return NO_SIZE
-    return window.left(size_of(view(plan.log, start)))
+    return window.remaining(size_of(visible_entries(plan.log, start)))
 
 
 def _summary(
-    snapshot: Snapshot, plan: Plan, rules: Rules, system_tokens: int
+    snapshot: Snapshot, plan: Plan, rules: PromptRules, system_tokens: int
 ) -> tuple[Summary | None, int]:
     """The summary to be sent and its tokens; none if the client sends all that it covers, or it has
     no room."""
     summary = snapshot.summary
-    if summary is None or not summary.text or rules.summarised is None or not rules.inject:
+    if summary is None or not summary.text or rules.summaries is None or not rules.inject:
         return None, 0
-    tokens, most = summary.tokens + rules.summarised.frame, rules.summarised.most
-    if system_tokens + tokens > (most if rules.cap is None else min(most, rules.cap)):
+    tokens, most = summary.tokens + rules.summaries.frame_tokens, rules.summaries.max_tokens
+    if system_tokens + tokens > (
+        most if rules.max_injected_tokens is None else min(most, rules.max_injected_tokens)
+    ):
         return None, 0
     hidden = (e for e in plan.order if not isinstance(e, int) and summary.covers(e.position))
     if snapshot.whole and next(hidden, None) is None and summary.seen:
@@ -254,42 +269,46 @@ def _summary(
 
 
 def _view_starts(
-    snapshot: Snapshot, plan: Plan, rules: Rules, start: Position, other_tokens: int
+    snapshot: Snapshot, plan: Plan, rules: PromptRules, start: Position, other_tokens: int
 ) -> tuple[Position, Position]:
     """Where the view of this request starts without its own cap, and with it; ``other_tokens`` are
     those of everything else that is injected."""
     shown, log = start, plan.log
-    if rules.summarised is not None:
+    if rules.summaries is not None:
         cover = snapshot.summary
         log = tuple(e for e in log if not (cover and cover.covers(e.position)))
-        room = max(0, rules.summarised.most - other_tokens)
+        room = max(0, rules.summaries.max_tokens - other_tokens)
         if not snapshot.stalled or rules.window.shows_nothing:
-            shown = min(start, advance(log, LOG_START, Window(max_tokens=room), plan.running))
+            shown = min(
+                start, advance_start(log, LOG_START, Window(max_tokens=room), plan.running_turn)
+            )
         if rules.window.max_tokens is not None:  # a summary of people's own may be of any size
             all_left = Window(max_tokens=room, by_turn=rules.window.by_turn)
-            shown = advance(log, shown, all_left, plan.running)
-    if rules.cap is None:
+            shown = advance_start(log, shown, all_left, plan.running_turn)
+    if rules.max_injected_tokens is None:
         return shown, shown
-    bound = Window(max_tokens=max(0, rules.cap - other_tokens), by_turn=rules.window.by_turn)
-    return shown, advance(log, shown, bound, plan.running)
+    bound = Window(
+        max_tokens=max(0, rules.max_injected_tokens - other_tokens), by_turn=rules.window.by_turn
+    )
+    return shown, advance_start(log, shown, bound, plan.running_turn)
 
 
 def _view_of(
-    snapshot: Snapshot, plan: Plan, rules: Rules, start: Position, other_tokens: int
+    snapshot: Snapshot, plan: Plan, rules: PromptRules, start: Position, other_tokens: int
 ) -> tuple[_View, bool]:
     """The part of the log that this request sees, and whether its own cap makes it smaller."""
-    cover = snapshot.summary if rules.summarised else None
+    cover = snapshot.summary if rules.summaries else None
     uncapped, shown = _view_starts(snapshot, plan, rules, start, other_tokens)
     if rules.window.by_turn:
         until = cover.until if cover else LOG_START
         uncapped, shown = (
-            turn_start(plan.log, at, plan.running, until) for at in (uncapped, shown)
+            turn_start(plan.log, at, plan.running_turn, until) for at in (uncapped, shown)
         )
     everything = cover is None and (not plan.log or plan.log[0].position >= shown)
-    return _View(shown, plan.running, cover, everything), shown != uncapped
+    return _View(shown, plan.running_turn, cover, everything), shown != uncapped
 
 
-def _reason(visible: _View, rules: Rules, *, capped: bool) -> Reason:
+def _reason(visible: _View, rules: PromptRules, *, capped: bool) -> Reason:
     """Why the newest message that is not shown was left out."""
     if capped:
         return rules.capped_by
@@ -322,7 +341,7 @@ def render(prompt: Prompt, m: Sequence[ChatMessage], bodies: Mapping[str, bytes]
 def _call_form(piece: Entry | int, prompt: Prompt) -> CallRendering:
     if isinstance(piece, int) or piece.card.id not in prompt.sent_as_text:
         return "whole"
-    return "arguments" if piece.card.told else "words"
+    return "arguments" if piece.card.call_text_tokens else "words"
 
 
 def _start(
@@ -338,7 +357,7 @@ def _start(
     shows_all = not plan.log or plan.log[0].position >= start
     if plain is not None and shows_all and window.fits(plain):
         return start, anew  # as ``advance`` would find, without another look at each of them
-    return advance(plan.log, start, window, plan.running), anew
+    return advance_start(plan.log, start, window, plan.running_turn), anew
 
 
 def _pieces(
@@ -413,7 +432,7 @@ def _evicted(snapshot: Snapshot, plan: Plan, visible: _View, shown: Size) -> Siz
         gone = _size_of_cards([e.card for e in snapshot.log if e.card.id in plan.superseded])
     if plan.activated:
         back = _size_of_cards([e.card for e in plan.log if e.card.id in plan.activated])
-    hidden = [] if visible.all else [e.card for e in plan.resent if not visible.shows(e)]
+    hidden = [] if visible.hides_none else [e.card for e in plan.resent if not visible.shows(e)]
     resent = _size_of_cards(hidden)
     messages = snapshot.messages - gone.messages + back.messages
     tokens = snapshot.tokens - gone.tokens + back.tokens

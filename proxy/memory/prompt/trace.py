@@ -46,41 +46,44 @@ SeqRange = tuple[int, int]
 class PromptTrace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a prompt had apart from the client's own messages.
 
-    ``system``, ``summary``, ``known`` and ``recall`` are tokens of the remembered system message
-    and of the blocks, with their frames; ``version`` is the summary's.  ``runs`` are the stored
-    messages in their order.  ``order`` are the indexes in ``Injection.recalled`` of what is known
-    and recalled, as it stands in the prompt: ``ahead`` of it before the summary, the rest behind
-    ``before`` stored messages.  Of all that, the first ``kept`` pieces are listed, ``cut`` are not.
+    The tokens are those of the remembered system message and of the blocks, with their frames.
+    ``runs`` are the stored messages in their order.  ``order`` are the indexes in
+    ``Injection.recalled`` of learned and recalled memories, as they stand in the prompt: the first
+    ``memories_before_summary`` of them before the summary, the others after the first
+    ``messages_before_memories`` stored messages.  Of all these pieces, only the first ``listed``
+    are listed, and ``unlisted`` are not.
     ``resent`` is where the stored messages stand that the client itself sent once more.
     ``rewriting`` is what came of writing the question out for recall, "" where that was not tried.
     """
 
-    system: int = 0
-    summary: int = 0
-    version: int = 0
-    known: int = 0
-    recall: int = 0
+    system_tokens: int = msgspec.field(name="system", default=0)
+    summary_tokens: int = msgspec.field(name="summary", default=0)
+    summary_version: int = msgspec.field(name="version", default=0)
+    learned_tokens: int = msgspec.field(name="known", default=0)
+    recall_tokens: int = msgspec.field(name="recall", default=0)
     runs: tuple[Run, ...] = ()
-    before: int = 0
+    messages_before_memories: int = msgspec.field(name="before", default=0)
     order: tuple[int, ...] = ()
-    ahead: int = 0
-    kept: int = 0
-    cut: int = 0
+    memories_before_summary: int = msgspec.field(name="ahead", default=0)
+    listed: int = msgspec.field(name="kept", default=0)
+    unlisted: int = msgspec.field(name="cut", default=0)
     resent: tuple[SeqRange, ...] = ()
     rewriting: str = ""
 
-    def limited(self, cards: Sequence[Card], most: int, runs: RunsOf | None = None) -> PromptTrace:
-        """With these messages of a session, and no more than ``most`` pieces listed, nor
-        stretches.  ``runs``: as ``runs_of``."""
-        others = bool(self.system) + bool(self.version) + len(self.order)
+    def limited(
+        self, cards: Sequence[Card], max_listed: int, runs: RunsOf | None = None
+    ) -> PromptTrace:
+        """With these messages of a session, and at most ``max_listed`` pieces listed, and
+        ranges of resent ones.  ``runs``: as ``runs_of``."""
+        others = bool(self.system_tokens) + bool(self.summary_version) + len(self.order)
         pieces = others + len(cards)
-        kept = min(most, pieces)
+        listed = min(max_listed, pieces)
         return msgspec.structs.replace(
             self,
-            runs=(runs or runs_of)(cards[:kept]),
-            kept=kept,
-            cut=pieces - kept,
-            resent=self.resent[-most:] if most else (),
+            runs=(runs or runs_of)(cards[:listed]),
+            listed=listed,
+            unlisted=pieces - listed,
+            resent=self.resent[-max_listed:] if max_listed else (),
         )
 
 
@@ -189,7 +192,7 @@ def decode_trace(injection: Injection) -> PromptTrace | None:
 
     Raises ValueError if it cannot be read.
     """
-    return msgspec.json.decode(injection.shown, type=PromptTrace | None)
+    return msgspec.json.decode(injection.trace, type=PromptTrace | None)
 
 
 def readable_trace(injection: Injection) -> PromptTrace | None:
@@ -208,14 +211,18 @@ def pieces_of(shown: PromptTrace, recalled: Sequence[Recalled]) -> list[TracePie
         for id, tokens in zip(run.ids, run.tokens, strict=False)
     ]
     pieces = [
-        *([TracePiece("system", shown.system)] if shown.system else []),
-        *memories[: shown.ahead],
-        *([TracePiece("summary", shown.summary, version=shown.version)] if shown.version else []),
-        *messages[: shown.before],
-        *memories[shown.ahead :],
-        *messages[shown.before :],
+        *([TracePiece("system", shown.system_tokens)] if shown.system_tokens else []),
+        *memories[: shown.memories_before_summary],
+        *(
+            [TracePiece("summary", shown.summary_tokens, version=shown.summary_version)]
+            if shown.summary_version
+            else []
+        ),
+        *messages[: shown.messages_before_memories],
+        *memories[shown.memories_before_summary :],
+        *messages[shown.messages_before_memories :],
     ]
-    return pieces[: shown.kept]
+    return pieces[: shown.listed]
 
 
 def _recalled_piece(recalled: Recalled) -> TracePiece:

@@ -66,7 +66,7 @@ class Window(msgspec.Struct, frozen=True, gc=False):
             return self
         return replace(self, max_tokens=max(0, self.max_tokens - tokens))
 
-    def left(self, used: Size) -> Size:
+    def remaining(self, used: Size) -> Size:
         """The room until it overflows, given what is ``used``."""
         messages, tokens = self.max_messages, self.max_tokens
         return Size(
@@ -74,7 +74,7 @@ class Window(msgspec.Struct, frozen=True, gc=False):
             UNBOUNDED.tokens if tokens is None else tokens - used.tokens,
         )
 
-    def bounds(self, share: float = 1.0) -> Size:
+    def limit(self, share: float = 1.0) -> Size:
         """The largest size that is at most ``share`` of the limits."""
         messages, tokens = self.max_messages, self.max_tokens
         return Size(
@@ -83,11 +83,11 @@ class Window(msgspec.Struct, frozen=True, gc=False):
         )
 
     def fits(self, what: Size, share: float = 1.0) -> bool:
-        most = self.bounds(share)
+        most = self.limit(share)
         return what.messages <= most.messages and what.tokens <= most.tokens
 
 
-def advance(
+def advance_start(
     log: Sequence[Entry], start: Position, window: Window, running: int | None = None
 ) -> Position:
     """Where the window starts now.
@@ -95,7 +95,7 @@ def advance(
     ``log`` is sorted by position and begins at or before ``start``.  The turn ``running`` is always
     in the window, even when it alone exceeds the limit.  An empty window starts at LOG_END.
     """
-    shown = view(log, start, running)
+    shown = visible_entries(log, start, running)
     if window.fits(size_of(shown)):
         return start
     always = size_of(entry for entry in shown if entry.position.turn == running)
@@ -122,7 +122,7 @@ def _start_of_newest(
     """Where the newest entries begin that fit together with ``always``, None if none does; whole
     turns of them where turns are evicted as a whole."""
     messages, tokens = always
-    most = window.bounds(share)
+    most = window.limit(share)
     start: Position | None = None
     for at in range(len(entries) - 1, -1, -1):
         card, position = entries[at].card, entries[at].position
@@ -157,7 +157,9 @@ def _starts_turn(entry: Entry) -> bool:
     return entry.position.seq - entry.card.choice == entry.position.turn
 
 
-def view(log: Sequence[Entry], start: Position, running: int | None = None) -> list[Entry]:
+def visible_entries(
+    log: Sequence[Entry], start: Position, running: int | None = None
+) -> list[Entry]:
     """The entries that a window starting there shows."""
     at = bisect_left(log, start, key=attrgetter("position"))
     before = [entry for entry in log[:at] if entry.position.turn == running]

@@ -38,7 +38,7 @@ def doubtful_answers(
     doubtful."""
     edited = {
         fresh.joins: m[fresh.i].digest
-        for fresh in plan.fresh
+        for fresh in plan.new_messages
         if fresh.replaces and fresh.joins and not m[fresh.i].calls and fresh.i < len(m) - 1
     }
     return list(_find_doubtful(log, plan, edited)) if edited else []

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from proxy.chat.message import ChatMessage
 from proxy.memory.model import Entry, Snapshot
 from proxy.memory.reconciliation.match import (
+    CompareAnswers,
     Intent,
-    Rerendered,
     answered_from_before,
     open_calls,
 )
@@ -27,31 +27,31 @@ from proxy.memory.reconciliation.reconcile import reconcile
 
 def on_branch(snapshot: Snapshot, intent: Intent) -> Snapshot:
     """The snapshot with the log of the branch that the request continues."""
-    return replace(snapshot, log=intent.way) if intent.way else snapshot
+    return replace(snapshot, log=intent.branch) if intent.branch else snapshot
 
 
-def with_switch(plan: Plan, log: Sequence[Entry], way: Sequence[Entry]) -> Plan:
-    """A plan made for the branch ``way``, which also switches the ``log`` to that branch."""
-    active, kept = ({entry.card.id for entry in entries} for entries in (log, way))
+def with_switch(plan: Plan, log: Sequence[Entry], branch: Sequence[Entry]) -> Plan:
+    """A plan made for the ``branch``, which also switches the ``log`` to that branch."""
+    active, kept = ({entry.card.id for entry in entries} for entries in (log, branch))
     stays = active | plan.superseded
-    back = [entry.card.id for entry in way if entry.card.id not in stays]
+    back = [entry.card.id for entry in branch if entry.card.id not in stays]
     gone = plan.superseded | (active - kept)
     return replace(plan, superseded=gone, activated=(*back, *plan.activated))
 
 
 def plan_of(
-    snapshot: Snapshot, m: Sequence[ChatMessage], intent: Intent, rerendered: Rerendered
+    snapshot: Snapshot, m: Sequence[ChatMessage], intent: Intent, compare_answers: CompareAnswers
 ) -> Plan:
     """The plan for a request; the choice whose calls it answers is activated."""
     chosen = _answered_choice(snapshot, m)
     if chosen is not None:
         *before, left = snapshot.log
         taken = replace(snapshot, log=(*before, chosen))
-        plan = reconcile(taken, m, intent, rerendered)
+        plan = reconcile(taken, m, intent, compare_answers)
         if chosen.card.id not in plan.superseded:
             gone, active = plan.superseded | {left.card.id}, (*plan.activated, chosen.card.id)
             return replace(plan, superseded=gone, activated=active)
-    return reconcile(snapshot, m, intent, rerendered)
+    return reconcile(snapshot, m, intent, compare_answers)
 
 
 def _answered_choice(snapshot: Snapshot, m: Sequence[ChatMessage]) -> Entry | None:

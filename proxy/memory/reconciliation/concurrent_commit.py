@@ -103,7 +103,7 @@ def _extend_ids(
 def _unseen(commit: Commit, exchanges: Sequence[PlacedExchange]) -> Sequence[PlacedExchange]:
     """The exchanges recorded after the commit was planned.  If a server lost the newest exchange
     that it was planned with: those recorded since it began."""
-    last = commit.seen.last if commit.seen else ""
+    last = commit.planned_for.last_exchange if commit.planned_for else ""
     ids = [placed.exchange.id for placed in exchanges]
     if last in ids:
         return exchanges[ids.index(last) + 1 :]
@@ -125,7 +125,7 @@ def _left_behind(
     active = (active - set(commit.superseded)).union(commit.activated)
     for placed in unseen:
         follows = placed.exchange.follows
-        beside = (raced or commit.alone) and follows == commit.exchange.follows
+        beside = (raced or commit.supersedes_siblings) and follows == commit.exchange.follows
         if beside or (follows in there and follows not in active):
             own = active.intersection(placed.messages)
             active -= own
@@ -199,5 +199,5 @@ def with_window_moved_back(
     first = min((x.position, x.card.id) for x in lines if x.card.id in back) if back else None
     if start is None or first is None or start <= first[0]:
         return commit
-    window = WindowMove(profile=commit.exchange.profile, start=first[1], anew=True)
+    window = WindowMove(profile=commit.exchange.profile, start=first[1], may_move_back=True)
     return replace(commit, window=window)

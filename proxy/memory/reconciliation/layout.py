@@ -83,16 +83,19 @@ def build_plan(
     recorded = [i for i in cut.new if is_visible(m[i])]  # no later system messages, nothing blank
     running = _continued_entry(cut, recorded, waiting)
     log = without(found.log, superseded | dropped)
-    log = tuple(log if found.placed else sorted(log, key=_place))
+    log = tuple(log if found.keeps_order else sorted(log, key=_place))
     activated = list(chosen.values())
     gaps = {} if full else _gaps(cut, found, superseded)
     return Plan(
         order=tuple(_order(cut, running, gaps, after_altered)),
         log=log,
-        fresh=(*_altered_answers(cut, superseded), *_new_messages(m, recorded, running, again)),
+        new_messages=(
+            *_altered_answers(cut, superseded),
+            *_new_messages(m, recorded, running, again),
+        ),
         superseded=frozenset(superseded | dropped),
         activated=tuple(entry.card.id for entry in activated),
-        running=running.position.turn if running else None,
+        running_turn=running.position.turn if running else None,
         reply_joins=running.card.id if running and not recorded else None,
         follows=max((*log[-1:], *activated), key=_place).card.id if log or activated else "",
         resent=(*without([cut.log[x.j] for x in cut.matches], superseded), *activated),
@@ -274,7 +277,7 @@ def _gaps(cut: Cut, found: Alignment, superseded: AbstractSet[str]) -> Gaps:
         if end > begin:
             gaps[i] = without(cut.log[begin:end], superseded)
         begin = end + 1
-    return _by_turn(cut, gaps) if found.arrived else gaps
+    return _by_turn(cut, gaps) if found.in_arrival_order else gaps
 
 
 def _by_turn(cut: Cut, gaps: Gaps) -> Gaps:
@@ -324,4 +327,4 @@ def _new_messages(
     for n, i in enumerate(recorded):
         opens = m[i].role == "user" or not (n or running)
         joins = running.card.id if running and not (n or opens) else None
-        yield NewMessage(i, opens=opens, joins=joins, replaces=again.get(i))
+        yield NewMessage(i, begins_turn=opens, joins=joins, replaces=again.get(i))

@@ -21,9 +21,9 @@ from proxy.memory.reconciliation.rounds import reorder_results, skips_stored_res
 History = Literal["auto", "full", "delta"]
 
 
-Likeness = Literal["", "same", "continued"]
+AnswerLikeness = Literal["", "same", "continued"]
 
-Rerendered = Callable[[ChatMessage, Card], Likeness]
+CompareAnswers = Callable[[ChatMessage, Card], AnswerLikeness]
 """Whether an assistant message of the request is the stored answer re-rendered ("same"), or that
 with more text after it ("continued").  Both have the same calls."""
 
@@ -33,9 +33,9 @@ class Intent(msgspec.Struct, frozen=True, gc=False):
 
     history: History = "auto"
     rewind: int = 0
-    on: str = ""
+    continued_answer: str = msgspec.field(name="on", default="")
     """The id of the stored answer that it continues: what came after that is taken back."""
-    way: tuple[Entry, ...] = ()
+    branch: tuple[Entry, ...] = msgspec.field(name="way", default=())
     """The entries up to that answer, if the log is another branch: these become the log."""
     retry: bool = False
     """The client's SDK marks it as an automatic retry (``X-Stainless-Retry-Count`` above 0), and
@@ -87,15 +87,15 @@ MAX_COMPARED_BODIES = 500
 class Alignment(msgspec.Struct, frozen=True, gc=False):
     """Matches in terms of M and ``log``; ``evidence``: their last run holds a real answer.
 
-    ``arrived``: the log is in the order in which its messages came, not in that of turns.
-    ``placed``: all of it is in its order; else the request has results in another.
+    ``in_arrival_order``: the log is in the order in which its messages came, not in that of turns.
+    ``keeps_order``: all of the log is in its own order; else results are in the request's order.
     """
 
     log: Sequence[Entry]
     matches: tuple[Match, ...] = ()
     evidence: bool = False
-    arrived: bool = False
-    placed: bool = True
+    in_arrival_order: bool = False
+    keeps_order: bool = True
 
     def is_better_than(self, other: Alignment) -> bool:
         """Whether it has all matches of the other and more, or the same and ends later in the
@@ -114,7 +114,7 @@ def match_messages(
     log: Sequence[Entry],
     snapshot: Snapshot,
     m: Sequence[ChatMessage],
-    rerendered: Rerendered,
+    compare_answers: CompareAnswers,
     returned: AbstractSet[str],
 ) -> Alignment:
     """Align M with the log; or with the results in M's order, or with the log as it came, if that
@@ -124,19 +124,23 @@ def match_messages(
     """
     if not any(x.role == "assistant" for x in m):
         return Alignment(log)  # nothing could be aligned, and most requests are so
-    aligned = partial(_align_visible, snapshot, m, rerendered, returned)
+    aligned = partial(_align_visible, snapshot, m, compare_answers, returned)
     found = aligned(log)
     if len(found.matches) == len(log):
         return found
     if skips_stored_results({match.i for match in found.matches}, log, m):
         reordered = aligned(reorder_results(log, m))
         if len(reordered.matches) > len(found.matches):
-            found = replace(reordered, placed=False)
+            found = replace(reordered, keeps_order=False)
     came = sorted(log, key=attrgetter("position.seq"))
     if came == list(log):
         return found
     other = aligned(reorder_results(came, m))
-    return replace(other, arrived=True, placed=False) if other.is_better_than(found) else found
+    return (
+        replace(other, in_arrival_order=True, keeps_order=False)
+        if other.is_better_than(found)
+        else found
+    )
 
 
 def align_without_answers(log: Sequence[Entry], m: Sequence[ChatMessage]) -> Alignment:
@@ -239,7 +243,7 @@ def _is_input(card: Card) -> bool:
 def _align_visible(
     snapshot: Snapshot,
     m: Sequence[ChatMessage],
-    rerendered: Rerendered,
+    compare_answers: CompareAnswers,
     returned: AbstractSet[str],
     log: Sequence[Entry],
 ) -> Alignment:
@@ -250,7 +254,9 @@ def _align_visible(
 
     def similar(i: int, j: int) -> bool:
         message, card = m[mine[i]], cards[j]
-        return bool(find_alternate(snapshot, card, message.digest) or rerendered(message, card))
+        return bool(
+            find_alternate(snapshot, card, message.digest) or compare_answers(message, card)
+        )
 
     seen = [m[i] for i in mine]
     client_made = {
@@ -265,7 +271,7 @@ def _align_visible(
     matches.sort()
     if len(seen) < len(m) or len(cards) < len(log):
         matches = [Match(mine[x.i], theirs[x.j], x.kind) for x in matches]
-    matches = [_as_whole_answer(match, log, m, rerendered) for match in matches]
+    matches = [_as_whole_answer(match, log, m, compare_answers) for match in matches]
     matches = _in_client_form(_keep_altered(matches, log), log, m)
     return Alignment(log, tuple(_with_choice(matches, log, snapshot, m)), evidence)
 
@@ -351,7 +357,7 @@ def _edited_between(
 
 
 def _as_whole_answer(
-    match: Match, log: Sequence[Entry], m: Sequence[ChatMessage], rerendered: Rerendered
+    match: Match, log: Sequence[Entry], m: Sequence[ChatMessage], compare_answers: CompareAnswers
 ) -> Match:
     """REPLACED instead of SIMILAR if M has the whole of an answer that is stored incomplete, or as
     two."""
@@ -361,7 +367,7 @@ def _as_whole_answer(
     went_on = [e.card.role for e in log[match.j + 1 : match.j + 2]] == ["assistant"]
     if not (card.incomplete or went_on):
         return match
-    whole = rerendered(m[match.i], card) == "continued"
+    whole = compare_answers(m[match.i], card) == "continued"
     return match._replace(kind=MatchKind.REPLACED) if whole else match
 
 

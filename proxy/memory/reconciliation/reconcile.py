@@ -20,10 +20,10 @@ from proxy.memory.reconciliation.align import Match, MatchKind
 from proxy.memory.reconciliation.layout import build_plan, without
 from proxy.memory.reconciliation.match import (
     Alignment,
+    AnswerLikeness,
+    CompareAnswers,
     History,
     Intent,
-    Likeness,
-    Rerendered,
     align_user_alone,
     align_without_answers,
     entries_after,
@@ -35,10 +35,10 @@ from proxy.memory.reconciliation.plan import NewMessage, Plan
 from proxy.memory.reconciliation.retry import entries_of_attempt, retried_exchange
 
 
-def rerender(bodies: Mapping[str, bytes]) -> Rerendered:
+def answer_comparison(bodies: Mapping[str, bytes]) -> CompareAnswers:
     """Makes the comparison of answers from the JSON of stored ones, by id."""
 
-    def likeness(message: ChatMessage, card: Card) -> Likeness:
+    def likeness(message: ChatMessage, card: Card) -> AnswerLikeness:
         body = bodies.get(card.id)
         if body is None:
             return ""
@@ -54,7 +54,7 @@ def reconcile(
     snapshot: Snapshot,
     m: Sequence[ChatMessage],
     intent: Intent,
-    rerendered: Rerendered,
+    compare_answers: CompareAnswers,
     returned: AbstractSet[str] = frozenset(),
 ) -> Plan:
     """The plan for a request with the messages ``m``; needs a whole snapshot if M has answers.
@@ -69,7 +69,7 @@ def reconcile(
     log = without(snapshot.log, dropped - repeated)
     found, again = Alignment(log), dict[int, Card]()
     if intent.history != "delta":
-        found = match_messages(log, snapshot, m, rerendered, returned)
+        found = match_messages(log, snapshot, m, compare_answers, returned)
     if not found.matches:
         found = _without_answers(log, m, intent.history, whole=snapshot.whole)
     full, retry = intent.history == "full", retried is not None
@@ -105,7 +105,7 @@ def _plan_of_new_turn(log: Sequence[Entry], m: Sequence[ChatMessage]) -> Plan | 
     return Plan(
         order=(*log, *range(len(m))),
         log=tuple(log),
-        fresh=tuple([NewMessage(i, opens=m[i].role == "user") for i in said]),
+        new_messages=tuple([NewMessage(i, begins_turn=m[i].role == "user") for i in said]),
         follows=log[-1].card.id if log else "",
     )
 
@@ -115,7 +115,7 @@ def _rewound_entries(log: Sequence[Entry], intent: Intent, retried: str | None) 
     rewound already, else the turns that it rewinds; and what stands behind the message that it goes
     on from."""
     again = last_turns(log, intent.rewind) if retried is None else entries_of_attempt(log, retried)
-    return [*again, *(entries_after(log, intent.on) or ())]
+    return [*again, *(entries_after(log, intent.continued_answer) or ())]
 
 
 def _recorded_of_request(gone: Sequence[Entry]) -> set[str]:

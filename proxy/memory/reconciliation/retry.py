@@ -29,7 +29,7 @@ def retried_exchange(snapshot: Snapshot, m: Sequence[ChatMessage], intent: Inten
     """The exchange that this request repeats, None without one; never one that it continues."""
     if snapshot.attempt is not None:
         return snapshot.attempt.id
-    if entries_after(snapshot.log, intent.on) is not None:
+    if entries_after(snapshot.log, intent.continued_answer) is not None:
         return None
     last = snapshot.last
     again = last is not None and (_was_broken_off(last, intent) or _is_recent_retry(last, intent))
@@ -60,7 +60,7 @@ def _is_recent_retry(last: Exchange, intent: Intent) -> bool:
     """Whether it may be an SDK's retry of an exchange without an Idempotency-Key, which would
     otherwise be sent again."""
     recent = intent.now - last.created_at < RETRY_SECONDS
-    return intent.retry and recent and not last.keyed
+    return intent.retry and recent and not last.has_idempotency_key
 
 
 def _same_request(snapshot: Snapshot, m: Sequence[ChatMessage], exchange: str) -> bool:

@@ -12,7 +12,16 @@ from msgspec.structs import replace
 
 from proxy.chat.reply.answer import Choice
 from proxy.memory.erasure import steady_now
-from proxy.memory.model import Amendment, Ask, Card, Commit, Draft, Edited, Exchange, Snapshot
+from proxy.memory.model import (
+    Amendment,
+    Card,
+    Commit,
+    Draft,
+    Exchange,
+    LoadOptions,
+    MessageEdit,
+    Snapshot,
+)
 from proxy.memory.recording.commit import Count, answer_draft, compact_choice
 
 
@@ -48,12 +57,12 @@ def amend(
     return Amendment(exchange=exchange.id, usage=usage, drafts=tuple(drafts), edited=edited)
 
 
-def _edited_answer(commit: Commit, more: Choice, count: Count) -> Edited | None:
+def _edited_answer(commit: Commit, more: Choice, count: Count) -> MessageEdit | None:
     for index, said in enumerate(commit.drafts):
         if _is_answer(said.card):
             new = answer_draft(more, said.turn, index, commit.exchange, count)
             was = said.body if said.wire is None else said.wire
-            return Edited(card=new.card, body=new.body, wire=new.wire, was=was)
+            return MessageEdit(card=new.card, body=new.body, wire=new.wire, replaced_wire=was)
     return None
 
 
@@ -65,22 +74,22 @@ def _is_answer(card: Card) -> bool:
 class ExtendedAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """The final choice 0 of a deferred exchange: see ``extended_answer``.
 
-    ``was`` is the JSON of what was recorded of it, as it came.
+    ``replaced_wire`` is the JSON of what was recorded of it, as it came.
     """
 
     exchange: Exchange
     answer: Choice
-    was: bytes
+    replaced_wire: bytes = msgspec.field(name="was")
 
     @classmethod
     def of(cls, exchange: Exchange, before: Sequence[Choice], answer: Choice) -> ExtendedAnswer:
         old = next(each for each in before if each.index == 0)
         was = old.body if old.wire is None else old.wire
-        return cls(exchange=exchange, answer=compact_choice(answer), was=was)
+        return cls(exchange=exchange, answer=compact_choice(answer), replaced_wire=was)
 
     @property
-    def ask(self) -> Ask:
-        return Ask(self.exchange.profile, whole=True)
+    def load_options(self) -> LoadOptions:
+        return LoadOptions(self.exchange.profile, whole=True)
 
     def amendment(self, snapshot: Snapshot, count: Count) -> Amendment | None:
         """The amendment; None if the answer is not in the log."""
@@ -90,8 +99,11 @@ class ExtendedAnswer(msgspec.Struct, frozen=True, kw_only=True):
         if card is None:
             return None
         new = answer_draft(self.answer, "", 0, exchange, count)
-        edited = Edited(
-            card=replace(new.card, id=card.id), body=new.body, wire=new.wire, was=self.was
+        edited = MessageEdit(
+            card=replace(new.card, id=card.id),
+            body=new.body,
+            wire=new.wire,
+            replaced_wire=self.replaced_wire,
         )
         return Amendment(exchange=exchange.id, edited=edited)
 

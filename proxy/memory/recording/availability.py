@@ -1,6 +1,6 @@
 """Tells whether the store is down or one session alone is too slow or damaged.
 
-A store, or one of its servers (see ``Store.part_of``), is down when it does not answer a cheap
+A store, or one of its servers (see ``Store.server_of``), is down when it does not answer a cheap
 request.  A session that is too large to load in time, or has lost messages, is paused by itself,
 for longer each time; other sessions are not affected.
 """
@@ -33,8 +33,8 @@ def session_hash(key: SessionKey) -> str:
     return hashlib.sha256(key.session.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
-PartOf = Callable[[SessionKey], str]
-"""See ``Store.part_of``."""
+ServerOf = Callable[[SessionKey], str]
+"""See ``Store.server_of``."""
 
 
 def copy_of_error(failure: StoreError) -> StoreError:
@@ -51,13 +51,13 @@ class Probe:
     """
 
     def __init__(
-        self, peek: Callable[[SessionKey], Awaitable[None]], part_of: PartOf, timeout: float
+        self, peek: Callable[[SessionKey], Awaitable[None]], server_of: ServerOf, timeout: float
     ) -> None:
-        self._peek, self._part_of, self._timeout = peek, part_of, timeout
+        self._peek, self._server_of, self._timeout = peek, server_of, timeout
         self._asking: dict[str, asyncio.Task[bool]] = {}
 
     def begin(self, key: SessionKey) -> asyncio.Task[bool]:
-        part = self._part_of(key)
+        part = self._server_of(key)
         asking = self._asking.get(part)
         if asking is None or asking.done():
             asking = self._asking[part] = asyncio.create_task(self._peek_session(key), name="probe")
@@ -76,37 +76,37 @@ class Probe:
         return True
 
 
-class PausedParts:
+class PausedServers:
     """The parts of the store that are not used for a moment: for loads, for commits."""
 
-    def __init__(self, part_of: PartOf, clock: Callable[[], float]) -> None:
-        self._part_of, self._clock = part_of, clock
+    def __init__(self, server_of: ServerOf, clock: Callable[[], float]) -> None:
+        self._server_of, self._clock = server_of, clock
         self._loads: dict[str, tuple[StoreError, float]] = {}
         self._commits: dict[str, float] = {}
 
     def pause_all(self, key: SessionKey, failure: StoreError) -> None:
         """The session's part is down: pause loads and commits."""
-        self._loads[self._part_of(key)] = failure, self._clock() + PAUSE_SECONDS
+        self._loads[self._server_of(key)] = failure, self._clock() + PAUSE_SECONDS
         self.pause_commits(key)
 
     def pause_commits(self, key: SessionKey) -> None:
         """A commit timed out: pause commits to the session's part."""
-        self._commits[self._part_of(key)] = self._clock() + PAUSE_SECONDS
+        self._commits[self._server_of(key)] = self._clock() + PAUSE_SECONDS
 
     def resume(self, key: SessionKey) -> None:
         """The session's part works again."""
-        part = self._part_of(key)
+        part = self._server_of(key)
         self._loads.pop(part, None)
         self._commits.pop(part, None)
 
     def load_failure(self, key: SessionKey) -> StoreError | None:
         """The error to raise while loads are paused, else None."""
-        failure, until = self._loads.get(self._part_of(key), (None, 0.0))
+        failure, until = self._loads.get(self._server_of(key), (None, 0.0))
         return copy_of_error(failure) if failure and self._clock() < until else None
 
     def commits_paused(self, key: SessionKey) -> bool:
         """Whether commits to the session's part are paused."""
-        return self._clock() < self._commits.get(self._part_of(key), 0.0)
+        return self._clock() < self._commits.get(self._server_of(key), 0.0)
 
 
 class FailingSession(msgspec.Struct):

@@ -15,9 +15,9 @@ from typing import Literal
 import msgspec
 
 from proxy.memory.limit import TimeLimit
-from proxy.memory.model import Amendment, Ask, Commit, Outcome, SessionKey, Snapshot
+from proxy.memory.model import Amendment, Commit, LoadOptions, Outcome, SessionKey, Snapshot
 from proxy.memory.recording.async_spool import SpoolThreads
-from proxy.memory.recording.availability import FailingSessions, PausedParts
+from proxy.memory.recording.availability import FailingSessions, PausedServers
 from proxy.memory.recording.listeners import Listeners
 from proxy.memory.recording.overlay import overlay, with_amendment
 from proxy.memory.recording.replay import Replay, ReplayContext, encode_payload
@@ -44,7 +44,7 @@ class Tally(msgspec.Struct, frozen=True):
 class Backlog:
     """A spool and its store.
 
-    ``live`` has the store timeouts of chats, ``patient`` those of ``REPLAY_SECONDS``.
+    ``live`` has the store timeouts of chats, ``long_timeout`` those of ``REPLAY_SECONDS``.
     ``last_resort`` is the seconds for writing an exchange that the spool cannot take to the store,
     together with all waiting entries of its session, and for reading what other clients changed
     since an entry was planned.
@@ -54,7 +54,7 @@ class Backlog:
         self,
         spool: Spool,
         live: ReplayContext,
-        patient: ReplayContext,
+        long_timeout: ReplayContext,
         listeners: Listeners,
         last_resort: float,
         clock: Callable[[], float] = time.monotonic,
@@ -62,10 +62,16 @@ class Backlog:
         self._spool, self._live, self._last_resort, self._clock = spool, live, last_resort, clock
         self._in_thread = SpoolThreads(spool)
         self._replay = Replay(
-            spool, self._in_thread, live, patient, listeners, last_resort, FailingSessions(clock)
+            spool,
+            self._in_thread,
+            live,
+            long_timeout,
+            listeners,
+            last_resort,
+            FailingSessions(clock),
         )
         self._spooled, self._lost, self._lost_at = 0, 0, -LOSS_SECONDS
-        self.pauses = PausedParts(live.store.part_of, clock)
+        self.pauses = PausedServers(live.store.server_of, clock)
         """The parts of the store that neither requests nor replay use at the moment."""
 
     @property
@@ -174,26 +180,29 @@ class Backlog:
         except SpoolError:
             return False
 
-    async def load(self, key: SessionKey, ask: Ask) -> tuple[Snapshot, list[SpoolEntry]]:
-        """The session and its waiting entries; ``ask`` is for the whole log.  Raises StoreError.
+    async def load(
+        self, key: SessionKey, options: LoadOptions
+    ) -> tuple[Snapshot, list[SpoolEntry]]:
+        """The session and its waiting entries; ``options`` is for the whole log.  Raises
+        StoreError.
 
         An entry that is replayed during the load may be missing in both: then both are read again.
         """
         before = await self._entries(key)
         while True:
-            snapshot = await self._live.store.load(key, ask)
+            snapshot = await self._live.store.load(key, options)
             entries = await self._entries(key)
             if {entry.id for entry in before} <= {entry.id for entry in entries}:
                 return snapshot, entries
             before = entries
 
     async def with_waiting(
-        self, snapshot: Snapshot, entries: Sequence[SpoolEntry], ask: Ask
+        self, snapshot: Snapshot, entries: Sequence[SpoolEntry], options: LoadOptions
     ) -> Snapshot:
         """The snapshot with the waiting entries applied, of attempts with one key the last."""
-        attempts = {ask.idempotency_key: snapshot.attempt}
+        attempts = {options.idempotency_key: snapshot.attempt}
 
-        def before(asked: Ask) -> Snapshot:
+        def before(asked: LoadOptions) -> Snapshot:
             return msgspec.structs.replace(snapshot, attempt=attempts.get(asked.idempotency_key))
 
         for entry in entries:
@@ -203,12 +212,12 @@ class Backlog:
             if isinstance(what, Amendment):
                 work = partial(with_amendment, snapshot, what)
             else:
-                own = msgspec.structs.replace(ask, idempotency_key=what.idempotency_key)
+                own = msgspec.structs.replace(options, idempotency_key=what.idempotency_key)
                 work = partial(overlay, before(own), what, own)
             snapshot = await self._live.planner.run(len(snapshot.log), work)
             if isinstance(what, Commit):
                 attempts[what.idempotency_key] = snapshot.attempt
-        return before(ask)
+        return before(options)
 
     async def _entries(self, key: SessionKey) -> list[SpoolEntry]:
         try:
@@ -220,7 +229,7 @@ class Backlog:
             return []
 
     async def _decode(
-        self, entry: SpoolEntry, before: Callable[[Ask], Snapshot]
+        self, entry: SpoolEntry, before: Callable[[LoadOptions], Snapshot]
     ) -> Commit | Amendment | None:
         try:
             return await self._live.decode(entry, before)

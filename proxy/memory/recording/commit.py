@@ -15,22 +15,22 @@ from proxy.chat.message import ChatMessage
 from proxy.chat.reply.answer import Choice
 from proxy.chat.tools.calltext import tokens_without_calls
 from proxy.memory.model import (
-    Ask,
     Card,
     Commit,
     Draft,
-    Due,
     Entry,
     Exchange,
+    LoadOptions,
     SessionKey,
     SessionVersion,
     Snapshot,
     State,
     WindowMove,
+    WorkRequest,
     message_id,
 )
 from proxy.memory.planner import Planner
-from proxy.memory.prompt.compose import Prompt, Rules, SummaryRules
+from proxy.memory.prompt.compose import Prompt, PromptRules, SummaryRules
 from proxy.memory.prompt.window import LOG_END, Size, Window
 from proxy.memory.reconciliation.concurrent_commit import replacing_broken_off
 from proxy.memory.reconciliation.match import Intent
@@ -43,7 +43,7 @@ PLANNED_BYTES = 50
 """Bytes whose tokens take about as long to count as planning one message."""
 
 
-class Utterance(msgspec.Struct, frozen=True, kw_only=True):
+class SpooledMessage(msgspec.Struct, frozen=True, kw_only=True):
     """A message of the request as the spool stores it: what reconciling and recording need.
 
     ``apart``: see ChatMessage; empty if there is one part only or parts are not stored.
@@ -57,10 +57,10 @@ class Utterance(msgspec.Struct, frozen=True, kw_only=True):
     blank: bool
     record: bytes
     shape: str = ""
-    apart: tuple[tuple[Utterance, ...], ...] = ()
+    parts: tuple[tuple[SpooledMessage, ...], ...] = msgspec.field(name="apart", default=())
 
     @classmethod
-    def of(cls, said: ChatMessage) -> Utterance:
+    def of(cls, said: ChatMessage) -> SpooledMessage:
         parts = said.splitter(said) if said.splitter is not None else ()
         return cls(
             role=said.role,
@@ -71,7 +71,7 @@ class Utterance(msgspec.Struct, frozen=True, kw_only=True):
             blank=said.blank,
             record=said.record,
             shape=said.shape,
-            apart=tuple(tuple(map(cls.of, runs)) for runs in parts) if len(parts) > 1 else (),
+            parts=tuple(tuple(map(cls.of, runs)) for runs in parts) if len(parts) > 1 else (),
         )
 
     @property
@@ -86,29 +86,29 @@ class Utterance(msgspec.Struct, frozen=True, kw_only=True):
             answers=self.answers,
             text=self.text,
             blank=self.blank,
-            splitter=self._parts if self.apart else None,
+            splitter=self._parts if self.parts else None,
             max_inline_media_bytes=len(self.record),
         )
 
     def _parts(self, _: ChatMessage) -> list[list[ChatMessage]]:
-        return [[run.message for run in runs] for runs in self.apart]
+        return [[run.message for run in runs] for runs in self.parts]
 
 
-def utterances(said: Iterable[ChatMessage]) -> Iterator[Utterance]:
+def spooled_messages(said: Iterable[ChatMessage]) -> Iterator[SpooledMessage]:
     """All messages, with parts up to ``MAX_PARTS_BYTES``."""
     room = MAX_PARTS_BYTES
     for message in said:
         if message.splitter is not None and len(message.record) > room:
             message = replace(message, splitter=None)
-        utterance = Utterance.of(message)
-        room -= len(utterance.record) if utterance.apart else 0
+        utterance = SpooledMessage.of(message)
+        room -= len(utterance.record) if utterance.parts else 0
         yield utterance
 
 
 class Deferred(msgspec.Struct, frozen=True, kw_only=True):
     """What is needed to plan and record an exchange later."""
 
-    said: tuple[Utterance, ...]
+    messages: tuple[SpooledMessage, ...] = msgspec.field(name="said")
     answers: tuple[Choice, ...]
     meta: ExchangeMeta = msgspec.field(name="occasion")
     intent: Intent
@@ -124,7 +124,7 @@ class Deferred(msgspec.Struct, frozen=True, kw_only=True):
         window: Window,
     ) -> Deferred:
         return cls(
-            said=tuple(utterances(said)),
+            messages=tuple(spooled_messages(said)),
             answers=tuple(compact_choice(x) for x in answers),
             meta=meta,
             intent=intent,
@@ -132,9 +132,9 @@ class Deferred(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     @property
-    def ask(self) -> Ask:
+    def load_options(self) -> LoadOptions:
         exchange = self.meta.exchange
-        return Ask(exchange.profile, whole=True, idempotency_key=self.meta.idempotency_key)
+        return LoadOptions(exchange.profile, whole=True, idempotency_key=self.meta.idempotency_key)
 
 
 def compact_choice(answer: Choice) -> Choice:
@@ -151,13 +151,15 @@ async def plan_deferred(
     It supersedes only what was committed before the exchange began, as its client had not seen the
     rest, or an attempt that was broken off.  If it names no user, the session's owner is its user.
     """
-    summarised = any(due.kind == "summary" for due in deferred.meta.due)
-    rules = Rules(
-        window=deferred.window, inject=False, summarised=SummaryRules(0) if summarised else None
+    has_summaries = any(due.kind == "summary" for due in deferred.meta.work_requests)
+    rules = PromptRules(
+        window=deferred.window, inject=False, summaries=SummaryRules(0) if has_summaries else None
     )
     log, began = snapshot.log, deferred.meta.exchange.started_at
     intent = _behind_unseen_turns(deferred.intent, log, began)
-    said = await planner.run(len(deferred.said), lambda: [each.message for each in deferred.said])
+    said = await planner.run(
+        len(deferred.messages), lambda: [each.message for each in deferred.messages]
+    )
     planned = await planner.plan(key, snapshot, said, intent, rules)
 
     def built() -> Commit:
@@ -166,7 +168,7 @@ async def plan_deferred(
         pending = pending_record(plan, planned.prompt, planned.messages, snapshot)
         meta = replace(deferred.meta, user=deferred.meta.user or snapshot.owner)
         commit = build_commit(pending, deferred.answers, meta, count)
-        return replace(replacing_broken_off(commit, snapshot), seen=None)
+        return replace(replacing_broken_off(commit, snapshot), planned_for=None)
 
     bodies = [*(message.raw for message in said), *(each.body for each in deferred.answers)]
     size = len(log) + len(said) + sum(map(len, bodies)) // PLANNED_BYTES
@@ -197,13 +199,13 @@ class ExchangeMeta(msgspec.Struct, frozen=True, gc=False):
     ttl: int = 0
     choices: int = 1
     """Choices that the request asked for (``n``)."""
-    due: tuple[Due, ...] = ()
+    work_requests: tuple[WorkRequest, ...] = msgspec.field(name="due", default=())
 
 
 class PendingMessage(NamedTuple):
     """A new message of the request; ``tokens`` is None if not counted yet."""
 
-    fresh: NewMessage
+    new: NewMessage
     message: ChatMessage
     tokens: int | None = None
 
@@ -213,33 +215,33 @@ class PendingRecord(msgspec.Struct, frozen=True, gc=False):
 
     ``window_start`` is the message that the window now starts at, "" for the first one of the
     exchange itself, None if the window has not moved.  ``remaining``: see Prompt.  ``follows``: see
-    Exchange.  ``alone`` and ``seen``: see Commit.
+    Exchange.  ``supersedes_siblings`` and ``planned_for``: see Commit.
     """
 
-    said: tuple[PendingMessage, ...]
+    pending_messages: tuple[PendingMessage, ...]
     superseded: tuple[str, ...]
     activated: tuple[str, ...]
     reply_joins: str | None
     window_start: str | None
-    window_anew: bool
+    window_may_move_back: bool
     remaining: Size
     follows: str
-    alone: bool = False
-    seen: SessionVersion | None = None
+    supersedes_siblings: bool = False
+    planned_for: SessionVersion | None = None
 
     @property
     def messages(self) -> Sequence[ChatMessage]:
         """The new messages."""
-        return [each.message for each in self.said]
+        return [each.message for each in self.pending_messages]
 
     def recorded(self) -> PendingRecord:
         """The same with only those parts of messages that go into history."""
-        said = (each._replace(message=each.message.recorded()) for each in self.said)
-        return replace(self, said=tuple(said))
+        said = (each._replace(message=each.message.recorded()) for each in self.pending_messages)
+        return replace(self, pending_messages=tuple(said))
 
     def counted(self, count: Count) -> PendingRecord:
-        said = (each._replace(tokens=count(each.message.record)) for each in self.said)
-        return replace(self, said=tuple(said))
+        said = (each._replace(tokens=count(each.message.record)) for each in self.pending_messages)
+        return replace(self, pending_messages=tuple(said))
 
 
 def pending_record(
@@ -248,21 +250,23 @@ def pending_record(
     m: Sequence[ChatMessage],
     snapshot: Snapshot,
     *,
-    alone: bool = False,
+    supersedes_siblings: bool = False,
 ) -> PendingRecord:
     """What will be recorded of a request; ``snapshot`` is the session before it."""
     gone = plan.superseded
     return PendingRecord(
-        said=tuple(PendingMessage(fresh, m[fresh.i]) for fresh in plan.fresh),
+        pending_messages=tuple(PendingMessage(fresh, m[fresh.i]) for fresh in plan.new_messages),
         superseded=tuple([e.card.id for e in snapshot.log if e.card.id in gone]) if gone else (),
         activated=plan.activated,
         reply_joins=plan.reply_joins,
-        window_start=_window_start(plan, prompt) if prompt.moved or prompt.anew else None,
-        window_anew=prompt.anew,
+        window_start=_window_start(plan, prompt)
+        if prompt.start_moved or prompt.start_recomputed
+        else None,
+        window_may_move_back=prompt.start_recomputed,
         remaining=prompt.remaining,
         follows=plan.follows,
-        alone=alone,
-        seen=SessionVersion.of(snapshot),
+        supersedes_siblings=supersedes_siblings,
+        planned_for=SessionVersion.of(snapshot),
     )
 
 
@@ -299,26 +303,26 @@ def build_commit(
         window=_window(pending, exchange, drafts),
         idempotency_key=meta.idempotency_key,
         ttl=meta.ttl,
-        due=_due(meta, pending.remaining, drafts),
-        alone=pending.alone,
-        seen=pending.seen,
+        work_requests=_due(meta, pending.remaining, drafts),
+        supersedes_siblings=pending.supersedes_siblings,
+        planned_for=pending.planned_for,
     )
 
 
-def _due(meta: ExchangeMeta, left: Size, drafts: Sequence[Draft]) -> tuple[Due, ...]:
+def _due(meta: ExchangeMeta, left: Size, drafts: Sequence[Draft]) -> tuple[WorkRequest, ...]:
     """The work that is due; a summary only if the window will overflow at the next request."""
     tokens = [draft.card.tokens for draft in drafts if draft.state == "active"]
     if len(tokens) > left.messages or sum(tokens) > left.tokens:
-        return meta.due
-    return tuple(due for due in meta.due if due.kind != "summary")
+        return meta.work_requests
+    return tuple(due for due in meta.work_requests if due.kind != "summary")
 
 
 def _request_drafts(pending: PendingRecord, exchange: Exchange, count: Count) -> list[Draft]:
     drafts: list[Draft] = []
     turn = ""
-    for index, said in enumerate(pending.said):
+    for index, said in enumerate(pending.pending_messages):
         id = message_id(exchange.id, index)
-        turn = id if said.fresh.opens else said.fresh.joins or turn or id
+        turn = id if said.new.begins_turn else said.new.joins or turn or id
         drafts.append(_draft(said, id, turn, exchange, count))
     return drafts
 
@@ -336,7 +340,7 @@ def _draft(said: PendingMessage, id: str, turn: str, exchange: Exchange, count: 
         evidence=fresh.replaces.evidence if fresh.replaces else False,
         created_at=exchange.created_at,
         shape=message.shape,
-        words=tokens_without_calls(message.text, message.calls, count),
+        side_text_tokens=tokens_without_calls(message.text, message.calls, count),
     )
     return Draft(card=card, turn=turn, body=body)
 
@@ -355,8 +359,8 @@ def answer_draft(answer: Choice, turn: str, index: int, exchange: Exchange, coun
         choice=answer.index,
         created_at=exchange.created_at,
         shape=answer.shape,
-        told=0 if answer.unanswered_form is None else count(answer.unanswered_form),
-        words=tokens_without_calls(answer.text, answer.calls, count)
+        call_text_tokens=0 if answer.unanswered_form is None else count(answer.unanswered_form),
+        side_text_tokens=tokens_without_calls(answer.text, answer.calls, count)
         if answer.unanswered_form is None
         else 0,
     )
@@ -372,7 +376,9 @@ def _window(
         start = drafts[0].card.id
     if not start:
         return None
-    return WindowMove(profile=exchange.profile, start=start, anew=pending.window_anew)
+    return WindowMove(
+        profile=exchange.profile, start=start, may_move_back=pending.window_may_move_back
+    )
 
 
 ROOM_FOR_ANSWER = 2

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 
 from msgspec.structs import replace
 
-from proxy.memory.history.reading import NEWEST_TURN, lines_without_texts, oldest_first
+from proxy.memory.history.reading import NEWEST_TURN, exchanges_oldest_first, lines_without_texts
 from proxy.memory.limit import TimeLimit
 from proxy.memory.locks import Locks
 from proxy.memory.model import Commit, Outcome, SessionKey, SessionVersion, Snapshot
@@ -45,7 +45,7 @@ class CommitSettler:
                 async with TimeLimit(timeout):
                     await turn.enter_async_context(self._locks.of(key))
             except TimeoutError:  # whoever has the turn waits for the store
-                return await self._store.commit(key, replace(commit, seen=None))
+                return await self._store.commit(key, replace(commit, planned_for=None))
             for _ in range(TRIES):
                 adapted = await self._settled_in_time(key, commit, until)
                 if adapted is None:
@@ -53,7 +53,7 @@ class CommitSettler:
                 outcome = await self._store.commit(key, adapted)
                 if outcome != "outdated":
                     return outcome
-            return await self._store.commit(key, replace(commit, seen=None))
+            return await self._store.commit(key, replace(commit, planned_for=None))
 
     async def _settled_in_time(
         self, key: SessionKey, commit: Commit, until: float
@@ -65,7 +65,7 @@ class CommitSettler:
             async with TimeLimit(max(0.0, left)):
                 return await self._settled_commit(key, commit)
         except (TimeoutError, StoreTimeout):
-            return replace(commit, seen=None)
+            return replace(commit, planned_for=None)
 
     async def _settled_commit(self, key: SessionKey, commit: Commit) -> Commit | None:
         """The commit adapted to the present session; None if a later attempt is recorded
@@ -74,12 +74,14 @@ class CommitSettler:
         if is_outlived(commit, found):
             return None
         if found.last and found.last.created_at > commit.exchange.created_at + TIMEOUT:
-            return replace(commit, seen=None)  # it has waited in the spool, and others have gone on
+            return replace(
+                commit, planned_for=None
+            )  # it has waited in the spool, and others have gone on
         if await self._only_appends(key, commit):
             adapted = replacing_broken_off(commit, found)
         else:
             adapted = await self._read(key, commit, found)
-        return replace(adapted, seen=SessionVersion.of(found))
+        return replace(adapted, planned_for=SessionVersion.of(found))
 
     async def _only_appends(self, key: SessionKey, commit: Commit) -> bool:
         """Whether it supersedes nothing and continues a message that is still in the log, so that
@@ -96,7 +98,7 @@ class CommitSettler:
         if session is None:
             return commit
         lines = await lines_without_texts(self._store, key, session.end)
-        exchanges = await oldest_first(self._store, key, session.end)
+        exchanges = await exchanges_oldest_first(self._store, key, session.end)
         adapted = await asyncio.to_thread(settle_commit, commit, found, lines, exchanges)
         start = session.windows.get(commit.exchange.profile)
         return with_window_moved_back(adapted, commit.activated, lines, start)

@@ -10,23 +10,25 @@ from msgspec.structs import replace
 from proxy.memory.model import (
     LOG_START,
     Amendment,
-    Ask,
     Commit,
     Draft,
     Entry,
     Exchange,
+    LoadOptions,
     Position,
     Snapshot,
     Summary,
 )
 
 
-def overlay(snapshot: Snapshot, commit: Commit, ask: Ask) -> Snapshot:
+def overlay(snapshot: Snapshot, commit: Commit, options: LoadOptions) -> Snapshot:
     """``snapshot`` with ``commit`` applied.  Sequence numbers of new entries are provisional.
 
     A commit that the store would refuse, as far as the snapshot shows, changes nothing.
     """
-    same_key = commit.idempotency_key is not None and commit.idempotency_key == ask.idempotency_key
+    same_key = (
+        commit.idempotency_key is not None and commit.idempotency_key == options.idempotency_key
+    )
     # What this is another attempt of: known only of the key that was asked for.
     attempt = snapshot.attempt if same_key else None
     if _is_refused(snapshot, commit, attempt):
@@ -44,7 +46,7 @@ def overlay(snapshot: Snapshot, commit: Commit, ask: Ask) -> Snapshot:
         owner=snapshot.owner or commit.user,
         system=snapshot.system if commit.system is None else commit.system,
         system_tokens=snapshot.system_tokens if commit.system is None else commit.system_tokens,
-        start=_start(snapshot, commit, known, ask),
+        start=_start(snapshot, commit, known, options),
         log=log,
         bodies={**snapshot.bodies, **{d.card.id: d.body for d in commit.drafts}},
         alternates=_alternates(snapshot, known, active),
@@ -144,13 +146,13 @@ def _alternates(
 
 
 def _start(
-    snapshot: Snapshot, commit: Commit, known: Mapping[str, Entry], ask: Ask
+    snapshot: Snapshot, commit: Commit, known: Mapping[str, Entry], options: LoadOptions
 ) -> Position | None:
     move = commit.window
-    if move is None or move.profile != ask.profile or move.start not in known:
+    if move is None or move.profile != options.profile or move.start not in known:
         return snapshot.start
     start = known[move.start].position
-    return start if move.anew else max(start, snapshot.start or LOG_START)
+    return start if move.may_move_back else max(start, snapshot.start or LOG_START)
 
 
 def _tokens(log: tuple[Entry, ...]) -> int:

@@ -27,9 +27,9 @@ from msgspec.structs import replace
 
 from proxy.chat.message import ChatMessage
 from proxy.memory.limit import TimeLimit, read_within
-from proxy.memory.model import Amendment, Ask, Commit, Outcome, SessionKey, Snapshot
-from proxy.memory.planner import LONG_LOG, Planned, is_sufficient, needs_whole_log
-from proxy.memory.prompt.compose import Rules
+from proxy.memory.model import Amendment, Commit, LoadOptions, Outcome, SessionKey, Snapshot
+from proxy.memory.planner import LONG_LOG, PlannedRequest, is_sufficient, needs_whole_log
+from proxy.memory.prompt.compose import PromptRules
 from proxy.memory.reconciliation.match import Intent
 from proxy.memory.recording.amend import ExtendedAnswer
 from proxy.memory.recording.availability import FailingSessions, Probe, session_hash
@@ -73,13 +73,13 @@ REVIEW_EVERY = 600.0
 """Seconds between reviews of the quarantined entries."""
 
 
-class Prepared(msgspec.Struct, frozen=True, gc=False):
+class PreparedRequest(msgspec.Struct, frozen=True, gc=False):
     """The session and the plan for a request.
 
     ``will_spool``: as far as known, its exchange will go to the spool.
     """
 
-    planned: Planned
+    planned: PlannedRequest
     will_spool: bool
 
     @property
@@ -100,7 +100,9 @@ class Recorder:
     ) -> None:
         self._store, self._planner, self._settling = live.store, live.planner, live.settling
         self._backlog, self._pauses, self._listeners = backlog, backlog.pauses, listeners
-        self._probe = Probe(self._store.peek, self._store.part_of, load_timeout * (1 - PROBE_SHARE))
+        self._probe = Probe(
+            self._store.peek, self._store.server_of, load_timeout * (1 - PROBE_SHARE)
+        )
         self._failing, self._incomplete = FailingSessions(clock), FailingSessions(clock)
         self._load_timeout, self._clock = load_timeout, clock
         self._reviewed = -REVIEW_EVERY
@@ -176,7 +178,7 @@ class Recorder:
         try:
             async with TimeLimit(self._load_timeout):
                 if not self._backlog.has_waiting(key):
-                    near = await self._store.load(key, Ask("", max_messages=NEAR_MESSAGES))
+                    near = await self._store.load(key, LoadOptions("", max_messages=NEAR_MESSAGES))
                     if enough(near):
                         return near
                 return await self._load_answers(key, enough)
@@ -192,13 +194,13 @@ class Recorder:
 
     async def load_attempt(self, key: SessionKey, idempotency_key: str) -> Snapshot:
         """The whole log, with the exchange recorded under this key.  Raises StoreError."""
-        ask = Ask("", whole=True, max_messages=0, idempotency_key=idempotency_key)
-        return await read_within(self._store.load(key, ask), self._load_timeout)
+        options = LoadOptions("", whole=True, max_messages=0, idempotency_key=idempotency_key)
+        return await read_within(self._store.load(key, options), self._load_timeout)
 
     async def _load_answers(self, key: SessionKey, enough: Callable[[Snapshot], bool]) -> Snapshot:
-        ask = Ask("", whole=True, max_messages=0)
-        snapshot, entries = await self._backlog.load(key, ask)
-        snapshot = await self._backlog.with_waiting(snapshot, entries, ask)
+        options = LoadOptions("", whole=True, max_messages=0)
+        snapshot, entries = await self._backlog.load(key, options)
+        snapshot = await self._backlog.with_waiting(snapshot, entries, options)
         answers = [e.card.id for e in reversed(snapshot.log) if e.card.role == "assistant"]
         for at in range(0, min(len(answers), MAX_ANSWERS_READ), ANSWERS_PER_READ):
             if enough(snapshot):
@@ -209,8 +211,13 @@ class Recorder:
         return snapshot
 
     async def prepare(
-        self, key: SessionKey, ask: Ask, m: Sequence[ChatMessage], intent: Intent, rules: Rules
-    ) -> Prepared:
+        self,
+        key: SessionKey,
+        options: LoadOptions,
+        m: Sequence[ChatMessage],
+        intent: Intent,
+        rules: PromptRules,
+    ) -> PreparedRequest:
         """Load, within the load timeout, and plan.  Raises StoreError: the chat goes on without."""
         if failure := self._pauses.load_failure(key) or self._failing.pause_cause(key):
             raise failure
@@ -220,7 +227,7 @@ class Recorder:
             self._load_timeout * PROBE_SHARE, lambda: began.append(self._probe.begin(key))
         )
         try:
-            planned = await self._planned(key, ask, m, intent, rules, waiting)
+            planned = await self._planned(key, options, m, intent, rules, waiting)
         except StoreError as error:
             raise await self._diagnose(key, error, *began) from None
         except Exception as error:  # the boundary to what a store has: the chat goes on
@@ -230,45 +237,45 @@ class Recorder:
         finally:
             asked.cancel()
         self._failing.mark_recovered(key)
-        if planned.snapshot.lost:
-            self._note_damage(key, planned.snapshot.lost)
+        if planned.snapshot.missing_messages:
+            self._note_damage(key, planned.snapshot.missing_messages)
         will_spool = waiting or self._pauses.commits_paused(key)
-        return Prepared(planned, will_spool)
+        return PreparedRequest(planned, will_spool)
 
     async def _planned(
         self,
         key: SessionKey,
-        ask: Ask,
+        options: LoadOptions,
         m: Sequence[ChatMessage],
         intent: Intent,
-        rules: Rules,
+        rules: PromptRules,
         waiting: bool,
-    ) -> Planned:
+    ) -> PlannedRequest:
         entries: list[SpoolEntry] = []
         if waiting:
-            ask = replace(ask, whole=True)
-            loading = self._backlog.load(key, ask)
+            options = replace(options, whole=True)
+            loading = self._backlog.load(key, options)
             snapshot, entries = await read_within(loading, self._load_timeout)
         else:
-            near = self._load_sufficient(key, ask, m, intent)
+            near = self._load_sufficient(key, options, m, intent)
             snapshot = await read_within(near, self._load_timeout)
         if not entries and len(snapshot.log) + len(m) <= LONG_LOG:  # needs no thread
             return await self._planner.plan(key, snapshot, m, intent, rules)
         try:
             async with asyncio.timeout(PLANNING):
-                snapshot = await self._backlog.with_waiting(snapshot, entries, ask)
+                snapshot = await self._backlog.with_waiting(snapshot, entries, options)
                 return await self._planner.plan(key, snapshot, m, intent, rules)
         except TimeoutError as error:
             raise StoreTimeout(f"planning took longer than {PLANNING:g} s") from error
 
     async def _load_sufficient(
-        self, key: SessionKey, ask: Ask, m: Sequence[ChatMessage], intent: Intent
+        self, key: SessionKey, options: LoadOptions, m: Sequence[ChatMessage], intent: Intent
     ) -> Snapshot:
         if needs_whole_log(m, intent):
-            ask = replace(ask, whole=True)
-        snapshot = await self._store.load(key, ask)
+            options = replace(options, whole=True)
+        snapshot = await self._store.load(key, options)
         if not is_sufficient(snapshot, m, intent):
-            snapshot = await self._store.load(key, replace(ask, whole=True))
+            snapshot = await self._store.load(key, replace(options, whole=True))
         return snapshot
 
     async def _diagnose(
@@ -283,7 +290,7 @@ class Recorder:
         text = "the memory of session %s is not available: %s"
         logger.warning(text, session_hash(key), failure, exc_info=cause)
         self._failing.mark_failed(key, failure)
-        self._listeners.on_trouble()
+        self._listeners.on_session_failure()
         return failure
 
     def _note_damage(self, key: SessionKey, lost: int) -> None:
@@ -293,7 +300,7 @@ class Recorder:
                 "%d messages of session %s are gone from the store", lost, session_hash(key)
             )
             self._incomplete.mark_failed(key, StoreError(f"{lost} messages are gone"))
-            self._listeners.on_trouble()
+            self._listeners.on_session_failure()
 
     # Recording
 
@@ -315,7 +322,7 @@ class Recorder:
         """Add to an exchange.  Does not raise; cannot be cancelled."""
         return await asyncio.shield(self._start_task(self._amend(key, amendment), "amendment"))
 
-    async def defer_more(self, key: SessionKey, more: ExtendedAnswer) -> CommitResult:
+    async def defer_extended_answer(self, key: SessionKey, more: ExtendedAnswer) -> CommitResult:
         """Spool the final answer of a deferred exchange.  Does not raise; cannot be cancelled."""
         spooled = self._backlog.put(key, more.exchange.id, "more", more)
         return await asyncio.shield(self._start_task(spooled, "amendment"))
@@ -326,7 +333,7 @@ class Recorder:
         outcome = await self._write_now(key, work, large=large)
         if outcome == "recorded":
             self._listeners.on_recorded(key)
-            self._listeners.on_due(commit.due)
+            self._listeners.on_due(commit.work_requests)
         if outcome is None:
             return await self._backlog.put(key, commit.exchange.id, "commit", commit)
         return outcome

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
@@ -19,12 +19,18 @@ from typing import NamedTuple
 import msgspec
 
 from proxy.chat import jsontext
-from proxy.memory.model import Amendment, Ask, Commit, Draft, Outcome, SessionKey, Snapshot
+from proxy.memory.model import Amendment, Commit, Draft, LoadOptions, Outcome, SessionKey, Snapshot
 from proxy.memory.planner import Planner
 from proxy.memory.recording.amend import ExtendedAnswer
 from proxy.memory.recording.async_spool import SpoolThreads
 from proxy.memory.recording.availability import FailingSessions, session_hash
-from proxy.memory.recording.commit import PLANNED_BYTES, Count, Deferred, Utterance, plan_deferred
+from proxy.memory.recording.commit import (
+    PLANNED_BYTES,
+    Count,
+    Deferred,
+    SpooledMessage,
+    plan_deferred,
+)
 from proxy.memory.recording.concurrent_commit import CommitSettler
 from proxy.memory.recording.listeners import Listeners
 from proxy.memory.recording.spool import Kind, Spool, SpoolEntry, SpoolError
@@ -44,6 +50,9 @@ SESSIONS_AT_ONCE = 1000
 _QUARANTINED = ("foreign", "unreadable")
 """Outcomes of entries that can never be replayed and stay in quarantine."""
 
+_LISTS: Mapping[type[msgspec.Struct], str] = {Commit: "drafts", Deferred: "messages"}
+"""The long field of each kind of payload."""
+
 OnTaken = Callable[[SessionKey], None]
 """Called with the session of each entry as soon as the store has taken it."""
 
@@ -51,7 +60,7 @@ OnTaken = Callable[[SessionKey], None]
 def encode_payload(what: msgspec.Struct) -> bytes:
     """The payload of a spool entry.  Messages one by one, here and below: thousands at once would
     hold up all streams, whichever thread did it."""
-    name = "drafts" if isinstance(what, Commit) else "said" if isinstance(what, Deferred) else None
+    name = _LISTS.get(type(what))
     return msgspec.json.encode(what) if name is None else jsontext.encode_by_item(what, name)
 
 
@@ -63,7 +72,7 @@ def decode_payload(kind: Kind, payload: bytes) -> Commit | Amendment | ExtendedA
         return msgspec.json.decode(payload, type=Amendment)
     if kind == "more":
         return msgspec.json.decode(payload, type=ExtendedAnswer)
-    return jsontext.decode_by_item(payload, Deferred, "said", Utterance)
+    return jsontext.decode_by_item(payload, Deferred, "messages", SpooledMessage)
 
 
 class ReplayContext(NamedTuple):
@@ -76,7 +85,7 @@ class ReplayContext(NamedTuple):
     counter: Callable[[str | None], Count]
 
     async def decode(
-        self, entry: SpoolEntry, before: Callable[[Ask], Snapshot] | None = None
+        self, entry: SpoolEntry, before: Callable[[LoadOptions], Snapshot] | None = None
     ) -> Commit | Amendment | None:
         """What to write for an entry; None if there is nothing to write any more.
 
@@ -87,7 +96,11 @@ class ReplayContext(NamedTuple):
         what = await self.planner.run(size, partial(decode_payload, entry.kind, entry.payload))
         if isinstance(what, (Commit, Amendment)):
             return what
-        snapshot = before(what.ask) if before else await self.store.load(entry.key, what.ask)
+        snapshot = (
+            before(what.load_options)
+            if before
+            else await self.store.load(entry.key, what.load_options)
+        )
         if isinstance(what, ExtendedAnswer):
             count = self.counter(what.exchange.model)
             size = len(what.answer.body) // PLANNED_BYTES
@@ -97,7 +110,7 @@ class ReplayContext(NamedTuple):
 
 
 class Replay:
-    """``live`` has the store timeouts of chats, ``patient`` those of ``REPLAY_SECONDS``.
+    """``live`` has the store timeouts of chats, ``long_timeout`` those of ``REPLAY_SECONDS``.
 
     ``timeout``: seconds for reading what other clients changed since an entry was planned.
     """
@@ -107,12 +120,17 @@ class Replay:
         spool: Spool,
         threads: SpoolThreads,
         live: ReplayContext,
-        patient: ReplayContext,
+        long_timeout: ReplayContext,
         listeners: Listeners,
         timeout: float,
         slow: FailingSessions,
     ) -> None:
-        self._spool, self._in_thread, self._live, self._patient = spool, threads, live, patient
+        self._spool, self._in_thread, self._live, self._long_timeout = (
+            spool,
+            threads,
+            live,
+            long_timeout,
+        )
         self._listeners, self._timeout = listeners, timeout
         self._log_has_deleted = True
         """The spool's log may still hold deleted entries, also of a process that ended."""
@@ -174,7 +192,7 @@ class Replay:
     async def _failures_by_part(self) -> dict[str, StoreError]:
         """The errors of those parts of the store that have waiting entries and are down.  Raises
         StoreError if all of them are."""
-        parts = {self._live.store.part_of(key): key for key in self._spool.sessions()}
+        parts = {self._live.store.server_of(key): key for key in self._spool.sessions()}
         failures = await asyncio.gather(*map(self._failure, parts.values()))
         away = {part: failure for part, failure in zip(parts, failures, strict=True) if failure}
         if away and len(away) == len(parts):
@@ -203,7 +221,7 @@ class Replay:
         self, key: SessionKey, away: dict[str, StoreError], on_taken: OnTaken
     ) -> bool:
         """Replay some entries of a session, unless its part of the store is down."""
-        part = self._live.store.part_of(key)
+        part = self._live.store.server_of(key)
         if part in away:
             return False
         if key in self.slow:
@@ -224,7 +242,7 @@ class Replay:
     async def _replay_slow(self, key: SessionKey, on_taken: OnTaken) -> None:
         try:
             async with asyncio.timeout(REPLAY_SECONDS):
-                if await self._replay_batch(key, self._patient, on_taken):
+                if await self._replay_batch(key, self._long_timeout, on_taken):
                     self.slow.mark_recovered(key)
         except (StoreError, SpoolError):
             pass  # of store or spool, not of this session: the next look comes soon

@@ -327,7 +327,7 @@ class Spool:
             found = db.execute("SELECT 1 FROM entries WHERE tenant = ? LIMIT 1", (tenant,))
             return found.fetchone() is not None
 
-    def waiting_of(self, tenant: str) -> int:
+    def count_waiting(self, tenant: str) -> int:
         """The number of this tenant's exchanges that wait."""
         with self._reading() as db:
             row = db.execute(

@@ -23,8 +23,8 @@ from proxy.memory.history.editing import ids_from
 from proxy.memory.history.reading import (
     HELD,
     TooLarge,
+    exchanges_oldest_first,
     lines_without_texts,
-    oldest_first,
     read_session,
 )
 from proxy.memory.model import Entry, SessionKey
@@ -250,7 +250,7 @@ async def _switch(
     api: Api, key: SessionKey, session: archive.Session, *, message_id: str
 ) -> Switch:
     lines = await lines_without_texts(api.store, key, session.end)
-    exchanges = await oldest_first(api.store, key, session.end)
+    exchanges = await exchanges_oldest_first(api.store, key, session.end)
     switch = await asyncio.to_thread(switch_to, lines, exchanges, message_id)
     if switch is None:
         raise message_not_found()

@@ -13,7 +13,7 @@ from proxy.learning.feedback import drop_feedback
 from proxy.memory.archive import Revision, StoredMessage
 from proxy.memory.history.editing import edit_message, result_ids
 from proxy.memory.history.reading import NEWEST_TURN, all_lines
-from proxy.memory.model import Due, Edited, SessionKey, Summary
+from proxy.memory.model import MessageEdit, SessionKey, Summary, WorkRequest
 from proxy.memory_api.api import Api
 from proxy.memory_api.call import RequestConditions
 from proxy.memory_api.conversations.checking import check_content, check_message
@@ -85,7 +85,7 @@ async def _request_summary(api: Api, key: SessionKey) -> None:
     name = snapshot.last.profile if snapshot.last else ""
     profile = api.settings.profile(name)
     if profile is not None and profile.summary.enabled:
-        await api.store.enqueue(key, Due(kind="summary", profile=name, at=time.time()))
+        await api.store.enqueue(key, WorkRequest(kind="summary", profile=name, due_at=time.time()))
 
 
 ATTEMPTS = 10
@@ -176,7 +176,7 @@ async def _line(api: Api, key: SessionKey, message_id: str) -> StoredMessage:
     return line
 
 
-async def _apply_edit(api: Api, key: SessionKey, line: StoredMessage, new: Edited) -> bool:
+async def _apply_edit(api: Api, key: SessionKey, line: StoredMessage, new: MessageEdit) -> bool:
     """Apply an edit and remove the results of calls that are gone; False if the message changed
     meanwhile."""
     removed_calls = set(line.card.calls) - set(new.card.calls)
@@ -211,7 +211,7 @@ async def _forget_derived(
     await drop_feedback(api.items, key, user, removed)
 
 
-def _edit_of(api: Api, line: StoredMessage, new: New) -> Edited:
+def _edit_of(api: Api, line: StoredMessage, new: New) -> MessageEdit:
     """Raises ProxyError 400."""
     if isinstance(new, WholeMessage):
         name, raw = "message", bytes_of(new.message)
@@ -247,7 +247,7 @@ def _check_same_message(line: StoredMessage, message: ChatMessage) -> None:
         raise invalid("A result must stay that of its call.", "message.tool_call_id")
 
 
-def _unchanged(line: StoredMessage) -> Edited:
+def _unchanged(line: StoredMessage) -> MessageEdit:
     """An edit that changes nothing, which makes a revision fail if the message has changed."""
     was = line.body if line.wire is None else line.wire
-    return Edited(card=line.card, body=line.body, wire=line.wire, was=was)
+    return MessageEdit(card=line.card, body=line.body, wire=line.wire, replaced_wire=was)

@@ -15,7 +15,7 @@ from proxy.errors import memory_unavailable, session_not_found
 from proxy.memory import archive
 from proxy.memory.archive import Revision
 from proxy.memory.history.reading import NEWEST_TURN
-from proxy.memory.model import Due, Kind, SessionKey, Summary
+from proxy.memory.model import Kind, SessionKey, Summary, WorkRequest
 from proxy.memory_api.api import Api
 from proxy.memory_api.call import RequestConditions
 from proxy.memory_api.conversations.checking import check_message
@@ -94,7 +94,7 @@ async def _set_details(
     details = replace(current, **details_changed)
     if details == current:
         return True
-    return await api.store.revise(key, Revision(details=details, was=current))
+    return await api.store.revise(key, Revision(details=details, expected_details=current))
 
 
 async def _set_summary(
@@ -204,5 +204,5 @@ async def rebuild_summary(api: Api, key: SessionAt) -> Session:
     if snapshot.summary is None:
         kind = "summary"
         await api.store.drop_summaries(key)  # so that what has failed is tried again
-    await api.store.enqueue(key, Due(kind=kind, profile=name, at=time.time()))
+    await api.store.enqueue(key, WorkRequest(kind=kind, profile=name, due_at=time.time()))
     return session_object(await existing_session(api.store, key))

@@ -344,7 +344,7 @@ class Eraser:
         Raises StoreInUse if the files may still contain a text: then the call is to be repeated.
         """
         at = await marks.settle()
-        await self._store.wipe()
+        await self._store.purge_files()
         return at
 
     async def _count_spooled(self, owner: EntryOwner) -> int:

@@ -47,7 +47,7 @@ def sample_of(session: Session, placed: PlacedExchange) -> Sample:
         is_chat=injection.reason != "import",
         usage=read_usage(exchange.usage),
         injected=injection.tokens,
-        recalled=trace.known + trace.recall if trace else 0,
+        recalled=trace.learned_tokens + trace.recall_tokens if trace else 0,
         evicted=injection.evicted_tokens,
         latency=injection.duration_ms or None,
     )

@@ -101,7 +101,7 @@ class Health:
         self._api = api
         self._timeout = api.settings.store.timeout
         self._spool_reading: asyncio.Task[SpoolStatus] | None = None
-        self._concerns = Concerns(api.store.concerns)
+        self._concerns = Concerns(api.store.warnings)
         self._threads = Threads("probe")
 
     async def healthz(self, request: Request) -> Response:

@@ -27,7 +27,7 @@ from proxy.memory_api.overview.figures import (
     sum_by_bucket,
 )
 from proxy.memory_api.overview.shared import Shared
-from proxy.memory_api.parameters import OfUser, whole
+from proxy.memory_api.parameters import OfUser, integer_schema
 from proxy.memory_api.shapes import overview as shapes
 from proxy.memory_api.shapes.overview import Bucket, Latency, Stats, Tokens
 from proxy.recall.index import newest_session
@@ -70,7 +70,7 @@ Days = Annotated[
         "days",
         "query",
         "So many days back; with hours at most 31.",
-        whole(1, MAX_DAYS["day"], DEFAULT_DAYS),
+        integer_schema(1, MAX_DAYS["day"], DEFAULT_DAYS),
         read=_days,
     ),
 ]

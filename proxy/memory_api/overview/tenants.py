@@ -52,7 +52,7 @@ class KnownTenants:
         """Whether it has recorded costs, or exchanges in the spool."""
         today = datetime.fromtimestamp(time.time(), UTC).date()
         days = [(today - timedelta(days=day)).isoformat() for day in range(KEPT_DAYS)]
-        if await self._meter.spent(tenant, days):
+        if await self._meter.usage_of_days(tenant, days):
             return True
         with suppress(SpoolError):  # then nothing waits that we could see
             return await asyncio.to_thread(self._spool.has_tenant, tenant)

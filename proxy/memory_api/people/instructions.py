@@ -8,7 +8,7 @@ from proxy.learning.instructions import document
 from proxy.learning.instructions.document import Revision
 from proxy.learning.instructions.store import Check, NotFound, Outdated, StoredInstructions
 from proxy.memory.items import ItemOwner
-from proxy.memory.model import Due, SessionKey
+from proxy.memory.model import SessionKey, WorkRequest
 from proxy.memory_api.api import Api
 from proxy.memory_api.call import RequestConditions, Tenant
 from proxy.memory_api.conditions import Conditions
@@ -154,7 +154,7 @@ async def reflect_on_feedback(api: Api, tenant: Tenant, name: ApplicationAt) -> 
         raise application_not_found()
     newest = await api.learned.pending.request_proposal(ItemOwner(tenant), name)
     if newest is not None:
-        due = Due(kind="learning", profile=profile, at=time.time())
+        due = WorkRequest(kind="learning", profile=profile, due_at=time.time())
         await api.store.enqueue(SessionKey(tenant, newest.session), due)
     return Reflection(application=name, feedback=newest is not None)
 

@@ -21,7 +21,7 @@ from proxy.memory_api.call import Call
 from proxy.memory_api.fields import decode_cursor, encode_cursor, invalid, unknown_cursor
 from proxy.memory_api.objects import Object
 from proxy.memory_api.openapi.operation import Parameter
-from proxy.memory_api.parameters import AFTER, several, whole, words
+from proxy.memory_api.parameters import AFTER, integer_schema, several, words
 from proxy.memory_api.shapes.people import (
     STANDING_KINDS,
     STANDING_RANK,
@@ -155,7 +155,7 @@ StaleDays = Annotated[
         "stale_days",
         "query",
         "Only facts that nobody has confirmed for so many days.",
-        whole(0, MAX_DAYS),
+        integer_schema(0, MAX_DAYS),
         read=_days,
     ),
 ]

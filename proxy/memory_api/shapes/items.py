@@ -6,7 +6,7 @@ from typing import Annotated, Generic, Literal, Self, TypeVar
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from proxy.memory_api.fields import MAX_LIMIT, Count, Json, RawJson, Time, error_text, whole
+from proxy.memory_api.fields import MAX_LIMIT, Count, Json, RawJson, Time, error_text, integer_field
 from proxy.memory_api.items.params import (
     KEY,
     LABELS,
@@ -32,8 +32,8 @@ Namespace = Annotated[
     Meta(min_length=1, max_length=MAX_LABELS, examples=[["recipes", "soups"]], extra=NAMESPACE),
 ]
 Prefix = Annotated[list[Label], Meta(max_length=MAX_LABELS, extra=LABELS)]
-Limit = Annotated[int, whole(1, MAX_LIMIT)]
-Offset = Annotated[int, whole(0, 2**53)]
+Limit = Annotated[int, integer_field(1, MAX_LIMIT)]
+Offset = Annotated[int, integer_field(0, 2**53)]
 
 T = TypeVar("T")
 
@@ -59,9 +59,9 @@ class NewItem(Struct, kw_only=True):
     namespace: Namespace
     key: Annotated[Label, Meta(examples=["gazpacho"], extra=KEY)]
     value: Annotated[RawJson, Meta(examples=[{"serves": 4}], extra=VALUE)]
-    ttl: Annotated[int, whole(0, MAX_TTL_SECONDS, "Seconds; 0: for ever.")] | None = None
+    ttl: Annotated[int, integer_field(0, MAX_TTL_SECONDS, "Seconds; 0: for ever.")] | None = None
     if_version: (
-        Annotated[int, whole(0, 2**53, "Only in place of this version; 0: of none.")] | None
+        Annotated[int, integer_field(0, 2**53, "Only in place of this version; 0: of none.")] | None
     ) = None
 
 
@@ -90,7 +90,7 @@ class NamespaceSearch(Struct, kw_only=True):
 
     prefix: Prefix | None = None
     suffix: Prefix | None = None
-    max_depth: Annotated[int, whole(1, MAX_LABELS)] | None = None
+    max_depth: Annotated[int, integer_field(1, MAX_LABELS)] | None = None
     limit: Limit | None = None
     offset: Offset | None = None
 

@@ -192,7 +192,7 @@ Rewriting = Annotated[
 ]
 
 
-class Did(Struct, kw_only=True):
+class MemoryEffect(Struct, kw_only=True):
     """What memory did for an exchange; `shown` is in the order of the prompt."""
 
     status: Status
@@ -220,7 +220,7 @@ class Exchange(Struct, kw_only=True, tag_field="object", tag="session.exchange")
     incomplete: bool
     finish_reason: str | None
     usage: Annotated[Any, Meta(description="As the upstream said it.")]
-    memory: Did
+    memory: MemoryEffect
     message_ids: list[str]
     follows: Annotated[
         str | None,

@@ -22,7 +22,7 @@ from proxy.memory_api.fields import (
     Time,
     UserId,
     error_text,
-    whole,
+    integer_field,
 )
 
 MAX_METADATA = 4096
@@ -211,7 +211,7 @@ class MemorySearch(Struct, kw_only=True):
             examples=[{"about": "user"}],
         ),
     ] = None
-    limit: Annotated[int, whole(1, MAX_FOUND)] | None = None
+    limit: Annotated[int, integer_field(1, MAX_FOUND)] | None = None
 
 
 class MemoryDeleted(Struct, kw_only=True, tag_field="object", tag="memory.deleted"):

@@ -55,7 +55,7 @@ class Exporter:
     """
 
     def __init__(self, api: Api, tenant: str, user: str | None = None) -> None:
-        self._store = api.patient.store
+        self._store = api.long_timeout.store
         self._recall_admin = api.recall_admin
         self._tenant, self._user = tenant, user
         self._written: set[str] = set()

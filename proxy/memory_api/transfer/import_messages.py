@@ -14,7 +14,7 @@ import msgspec
 from proxy.chat.json_size import MAX_MESSAGES
 from proxy.chat.jsontext import UNREADABLE, items, join_items
 from proxy.chat.message import ROLES, SYSTEM_ROLES, ChatMessage
-from proxy.memory.model import Commit, Draft, Due, Exchange, Injection, Snapshot, message_id
+from proxy.memory.model import Commit, Draft, Exchange, Injection, Snapshot, WorkRequest, message_id
 from proxy.memory.recording.commit import Count
 from proxy.memory_api.api import ReadMessage
 from proxy.memory_api.conversations.checking import check_message
@@ -85,7 +85,7 @@ def commit_of(
     now: float,
     count: Count,
     ttl: int,
-    due: tuple[Due, ...],
+    due: tuple[WorkRequest, ...],
 ) -> Commit:
     """The commit of an import into the session of ``snapshot``, whose newest turn must be in it.
 
@@ -110,7 +110,7 @@ def commit_of(
         system=system,
         system_tokens=sum(map(count, imported.system)) if system else 0,
         ttl=ttl,
-        due=due,
+        work_requests=due,
     )
 
 

@@ -82,9 +82,9 @@ class Importer:
         self._reading, self._dry_run = api.reading, dry_run
         self._warnings, self._began = warnings, steady_now()
         self._note_importer = NoteImporter(api.settings.memory.facts, options.now)
-        self._api, self._store, self._tenant = api, api.patient.store, tenant
+        self._api, self._store, self._tenant = api, api.long_timeout.store, tenant
         self._options, self._strict = options, strict
-        self._item_importer = ItemImporter(api.patient.store, api.patient.learned)
+        self._item_importer = ItemImporter(api.long_timeout.store, api.long_timeout.learned)
         self._conversations = 0
         self._sessions_with_work: dict[SessionKey, str | None] = {}
         """Imported sessions whose background work is not queued yet, with their users."""

@@ -17,11 +17,11 @@ from proxy.portable.check import Fields, fields_in, text_in
 from proxy.portable.programs.tree import TimedMessage
 from proxy.portable.source import Warnings
 
-THOUGHTS = "what a model only thought was left out"
-FILES = "files and images are lines in brackets: what was in them is not in the file"
-ADDED = "what the program itself has put in for the model was left out"
-UNANSWERED = "calls of tools that never had a result are lines in brackets"
-STRAY = "results of tools whose call is not there were left out"
+THOUGHTS_SKIPPED = "what a model only thought was left out"
+FILES_REPLACED = "files and images are lines in brackets: what was in them is not in the file"
+PROGRAM_TEXT_SKIPPED = "what the program itself has put in for the model was left out"
+CALLS_WITHOUT_RESULT = "calls of tools that never had a result are lines in brackets"
+RESULTS_WITHOUT_CALL = "results of tools whose call is not there were left out"
 
 
 class TextBlock(msgspec.Struct, frozen=True):
@@ -117,7 +117,7 @@ def answer(blocks: Sequence[Block], id_prefix: str, warnings: Warnings) -> Itera
     """The messages; ``id_prefix`` makes the ids unique of calls without an id."""
     pairs = _Pairs(blocks, id_prefix)
     if pairs.stray:
-        warnings.add(STRAY)
+        warnings.add(RESULTS_WITHOUT_CALL)
     texts: list[TextBlock] = []
     calls: list[tuple[str, ToolCall]] = []
     for place, block in enumerate(blocks):
@@ -129,7 +129,7 @@ def answer(blocks: Sequence[Block], id_prefix: str, warnings: Warnings) -> Itera
         elif isinstance(block, ToolCall) and pairs.ids[place] in pairs.results:
             calls.append((pairs.ids[place], block))
         elif isinstance(block, ToolCall):
-            warnings.add(UNANSWERED)
+            warnings.add(CALLS_WITHOUT_RESULT)
             texts.append(TextBlock(f"[call of {block.name}: {block.arguments}]", block.at))
     yield from _call_messages(texts, calls, pairs)
 
@@ -173,7 +173,7 @@ def blocks_of(item: Fields, at: float | None, warnings: Warnings) -> Iterator[Bl
     elif kind == "message":
         yield TextBlock(result_text(item.get("content")), at)
     elif kind == "reasoning":
-        warnings.add(THOUGHTS)
+        warnings.add(THOUGHTS_SKIPPED)
     elif kind.endswith("_call"):
         query = text_in(fields_in(item, "action"), "query")
         yield TextBlock(f"[{name.replace('_', ' ')}{': ' if query else ''}{query}]", at)

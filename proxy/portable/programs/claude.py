@@ -14,8 +14,8 @@ from collections.abc import Iterator
 
 from proxy.portable.check import Fields, list_in, objects_in, text_in, timestamp_in
 from proxy.portable.programs.blocks import (
-    FILES,
-    THOUGHTS,
+    FILES_REPLACED,
+    THOUGHTS_SKIPPED,
     Block,
     TextBlock,
     answer,
@@ -54,7 +54,7 @@ def _messages_of(message: Fields, id_: str, warnings: Warnings) -> Iterator[Time
     blocks = list(_blocks(message, at, warnings))
     files = list(_files(message))
     if files:
-        warnings.add(FILES)
+        warnings.add(FILES_REPLACED)
     if text_in(message, "sender") == "assistant":
         lines = (TextBlock(line, at) for line in files)
         yield from answer([*blocks, *lines], id_, warnings)
@@ -77,7 +77,7 @@ def _blocks(message: Fields, at: float | None, warnings: Warnings) -> Iterator[B
         if tool_block is not None:
             yield tool_block
         elif kind.endswith("thinking"):
-            warnings.add(THOUGHTS)
+            warnings.add(THOUGHTS_SKIPPED)
         elif kind not in SKIPPED_BLOCKS:
             yield TextBlock(result_text([block]), when)
 

@@ -17,14 +17,20 @@ from collections.abc import Iterator
 
 from proxy.chat.typed import typed_part
 from proxy.portable.check import Fields, fields_in, list_in, text_in, timestamp_in
-from proxy.portable.programs.blocks import ADDED, THOUGHTS, TextBlock, call_or_result, result_text
+from proxy.portable.programs.blocks import (
+    PROGRAM_TEXT_SKIPPED,
+    THOUGHTS_SKIPPED,
+    TextBlock,
+    call_or_result,
+    result_text,
+)
 from proxy.portable.programs.content import content_of
 from proxy.portable.programs.record import TranscriptTree
 from proxy.portable.source import Conversation, Warnings
 
-ASIDE = "what agents did on their own, in side conversations, was left out"
-LOST = "a line follows one that is not in the file, and was put behind the one before it"
-TWICE = "a line came twice; the first counts"
+SIDE_CONVERSATIONS_SKIPPED = "what agents did on their own, in side conversations, was left out"
+PARENT_MISSING = "a line follows one that is not in the file, and was put behind the one before it"
+DUPLICATE_LINES = "a line came twice; the first counts"
 
 TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
 """Lines that name the conversation, the best name first, and the field that does."""
@@ -52,10 +58,10 @@ class ClaudeCode:
         if not id:
             return 0
         if fields.get("isSidechain") is True:
-            self._warnings.add(ASIDE, line)
+            self._warnings.add(SIDE_CONVERSATIONS_SKIPPED, line)
             return 0
         if id in self._tree:
-            self._warnings.add(TWICE, line)
+            self._warnings.add(DUPLICATE_LINES, line)
             return 0
         parent = self._parent(fields, line)
         self._before = id
@@ -71,7 +77,7 @@ class ClaudeCode:
         parent = text_in(fields, "parentUuid") or text_in(fields, "logicalParentUuid")
         if not parent or parent in self._tree:
             return parent
-        self._warnings.add(LOST, line)
+        self._warnings.add(PARENT_MISSING, line)
         return self._before
 
     def _add_line(self, kind: str, id: str, parent: str, fields: Fields) -> int:
@@ -79,7 +85,7 @@ class ClaudeCode:
         hidden = any(fields.get(name) is True for name in ("isMeta", "isCompactSummary"))
         if kind not in ("user", "assistant") or hidden or fields.get("isApiErrorMessage") is True:
             if hidden:
-                self._warnings.add(ADDED)
+                self._warnings.add(PROGRAM_TEXT_SKIPPED)
             self._tree.add_entry(id, parent)
             return 0
         self._last = id
@@ -109,7 +115,7 @@ class ClaudeCode:
         text = text_in(block, "text")
         user_text = typed_part(text).strip()
         if user_text != text.strip():
-            self._warnings.add(ADDED)
+            self._warnings.add(PROGRAM_TEXT_SKIPPED)
         if user_text:
             yield {"type": "text", "text": user_text}
 
@@ -125,7 +131,7 @@ class ClaudeCode:
         fields = block if isinstance(block, dict) else {}
         tool_block = call_or_result(fields, at)
         if tool_block is None and text_in(fields, "type").endswith("thinking"):
-            self._warnings.add(THOUGHTS)
+            self._warnings.add(THOUGHTS_SKIPPED)
             return 0
         return self._tree.add_block(id, tool_block or TextBlock(result_text([block]), at))
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 from proxy.chat.message import SYSTEM_ROLES
 from proxy.chat.typed import typed_part
 from proxy.portable.check import Fields, fields_in, objects_in, text_in, timestamp_in
-from proxy.portable.programs.blocks import ADDED, ToolResult, blocks_of
-from proxy.portable.programs.claude_code import ASIDE
+from proxy.portable.programs.blocks import PROGRAM_TEXT_SKIPPED, ToolResult, blocks_of
+from proxy.portable.programs.claude_code import SIDE_CONVERSATIONS_SKIPPED
 from proxy.portable.programs.content import content_of
 from proxy.portable.programs.record import TranscriptTree
 from proxy.portable.source import Conversation, Warnings
@@ -41,7 +41,7 @@ class Codex:
         if kind == "session_meta":
             self._begin(payload, line)
         elif kind == "compacted":
-            self._warnings.add(ADDED)
+            self._warnings.add(PROGRAM_TEXT_SKIPPED)
         elif kind == "event_msg" and text_in(payload, "type") == "thread_rolled_back":
             self._roll_back(payload.get("num_turns"))
         elif kind == "response_item" and not self._is_subagent:
@@ -55,7 +55,7 @@ class Codex:
         self._meta = {name: meta[name] for name in ("id", "timestamp") if name in meta}
         self._is_subagent = "subagent" in fields_in(meta, "source")
         if self._is_subagent:
-            self._warnings.add(ASIDE, line)
+            self._warnings.add(SIDE_CONVERSATIONS_SKIPPED, line)
 
     def _roll_back(self, turns: object) -> None:
         if isinstance(turns, int) and self._turn_starts and turns > 0:
@@ -66,7 +66,7 @@ class Codex:
     def _add_item(self, item: Fields, at: float | None) -> int:
         role = text_in(item, "role")
         if role in SYSTEM_ROLES:
-            self._warnings.add(ADDED)
+            self._warnings.add(PROGRAM_TEXT_SKIPPED)
             return 0
         if role == "user":
             return self._add_user(item, at)
@@ -84,7 +84,7 @@ class Codex:
         parts = objects_in(item, "content")
         user_parts = [kept for part in parts if (kept := _without_program_text(part)) is not None]
         if user_parts != parts:
-            self._warnings.add(ADDED)
+            self._warnings.add(PROGRAM_TEXT_SKIPPED)
         if not user_parts:
             return 0
         id_ = self._new_id()

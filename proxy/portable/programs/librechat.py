@@ -28,8 +28,8 @@ from proxy.portable.check import (
     timestamp_in,
 )
 from proxy.portable.programs.blocks import (
-    FILES,
-    THOUGHTS,
+    FILES_REPLACED,
+    THOUGHTS_SKIPPED,
     Block,
     TextBlock,
     ToolCall,
@@ -198,14 +198,14 @@ def _files(fields: Fields, warnings: Warnings) -> list[str]:
         for file in objects_in(fields, "files")
     ]
     if files:
-        warnings.add(FILES)
+        warnings.add(FILES_REPLACED)
     return files
 
 
 def _blocks(part: Fields, at: float | None, warnings: Warnings) -> Iterator[Block]:
     kind, call = text_in(part, "type"), fields_in(part, "tool_call")
     if kind == "think":
-        warnings.add(THOUGHTS)
+        warnings.add(THOUGHTS_SKIPPED)
     elif kind == "error":
         warnings.add(ERRORS)
     elif call:

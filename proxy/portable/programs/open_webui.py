@@ -18,8 +18,8 @@ from proxy.chat import jsontext
 from proxy.memory.ids import is_id
 from proxy.portable.check import Fields, fields_in, list_in, objects_in, text_in, timestamp_in
 from proxy.portable.programs.blocks import (
-    FILES,
-    THOUGHTS,
+    FILES_REPLACED,
+    THOUGHTS_SKIPPED,
     Block,
     TextBlock,
     ToolCall,
@@ -78,7 +78,7 @@ def _messages_of(message: Fields, id_: str, warnings: Warnings) -> Iterator[Time
         for file in objects_in(message, "files")
     ]
     if files:
-        warnings.add(FILES)
+        warnings.add(FILES_REPLACED)
     if text_in(message, "role") == "assistant":
         blocks = [*_blocks(message, at, warnings), *(TextBlock(line, at) for line in files)]
         yield from answer(blocks, id_, warnings)
@@ -111,7 +111,7 @@ def _blocks_of_text(text: str, at: float | None, warnings: Warnings) -> Iterator
             yield ToolCall(attributes.get("name") or "tool", arguments, id, at)
             yield ToolResult(_unquoted(attributes.get("result") or unescape(output)), id, at)
         elif match[1] == "reasoning":
-            warnings.add(THOUGHTS)
+            warnings.add(THOUGHTS_SKIPPED)
         else:
             yield TextBlock(unescape(text[match.end() : end]).strip(), at)
     yield TextBlock(text[place:].strip(), at)

@@ -12,7 +12,7 @@ import msgspec
 
 from proxy.portable.check import check_count
 from proxy.portable.programs.blocks import (
-    STRAY,
+    RESULTS_WITHOUT_CALL,
     Block,
     ToolCall,
     ToolResult,
@@ -77,7 +77,7 @@ class TranscriptTree:
         for id, line in self._entries.items():
             branches.add(id, line.parent, self._messages_of(id, line))
         if self._results:
-            self._warnings.add(STRAY)
+            self._warnings.add(RESULTS_WITHOUT_CALL)
         return branches.messages(self._aliases.get(current, current))
 
     def _messages_of(self, id: str, line: _Entry) -> Iterator[TimedMessage]:

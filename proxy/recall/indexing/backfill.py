@@ -146,7 +146,7 @@ class EmbeddingBackfill:
         state = read_state((await self._index.lookup(owner, (), 0)).state)
         if state is None:
             return None
-        first = max(state.embedded.get(name, 0), state.passages - MAX_SEARCHED)
+        first = max(state.embedded_until.get(name, 0), state.passages - MAX_SEARCHED)
         end = min(state.passages, first + self._size)
         if first >= end:
             return None
@@ -211,8 +211,8 @@ def _with_progress(now: State, then: State, name: str, first: int, end: int) -> 
     If the index was rebuilt since, or a server has lost passages, these numbers are other passages
     now, which must be embedded again.
     """
-    known = now.embedded.get(name, 0)
-    lost = now.passages <= then.passages and now.check != then.check
-    if now.born == then.born and not lost:
+    known = now.embedded_until.get(name, 0)
+    lost = now.passages <= then.passages and now.checksum != then.checksum
+    if now.created_at == then.created_at and not lost:
         return now if known >= end else now.with_vectors(name, end)
     return now if known <= first else now.with_vectors(name, first)

@@ -171,7 +171,7 @@ class Indexer:
         """The number of messages that were indexed, and the state of the index then."""
         # One is written where there is none yet.
         old = await self.update(owner, lambda found: found if found.passages else replace(found))
-        since, now, count = max(old.caught_up, 0.0) - MARGIN, self._clock(), 0
+        since, now, count = max(old.caught_up_at, 0.0) - MARGIN, self._clock(), 0
         async for session in sessions_of(self._history, owner.tenant, owner.user):
             if session.last_active_at < since:
                 break
@@ -179,8 +179,8 @@ class Indexer:
 
         def with_caught_up(found: State) -> State:
             """Only if the index was neither rebuilt nor marked for another check meanwhile."""
-            same = (found.born, found.caught_up) == (old.born, old.caught_up)
-            return replace(found, caught_up=now) if same else found
+            same = (found.created_at, found.caught_up_at) == (old.created_at, old.caught_up_at)
+            return replace(found, caught_up_at=now) if same else found
 
         state = await self.update(owner, with_caught_up)
         self._on_up_to_date(owner)
@@ -189,7 +189,7 @@ class Indexer:
     async def _is_mostly_dead(self, owner: Owner, state: State) -> bool:
         """Whether at least half of an index is of sessions that have expired or were deleted.  The
         live ones are counted again each time the index has doubled."""
-        if state.passages < 2 * state.counted + MIN_PASSAGES_TO_REBUILD:
+        if state.passages < 2 * state.counted_passages + MIN_PASSAGES_TO_REBUILD:
             return False
         live = 0
         async for session in sessions_of(self._history, owner.tenant, owner.user):
@@ -202,8 +202,8 @@ class Indexer:
     async def _set_counted(self, owner: Owner, state: State) -> None:
         def with_counted(found: State) -> State:
             """Only if the index exists and was not rebuilt meanwhile."""
-            same = found.born == state.born
-            return replace(found, counted=state.passages) if same else found
+            same = found.created_at == state.created_at
+            return replace(found, counted_passages=state.passages) if same else found
 
         await self.update(owner, with_counted)
 
@@ -229,8 +229,8 @@ class Indexer:
         """
 
         def not_caught_up(state: State) -> State:
-            unknown = not state.caught_up and not state.passages
-            return state if unknown else replace(state, caught_up=-self._clock())
+            unknown = not state.caught_up_at and not state.passages
+            return state if unknown else replace(state, caught_up_at=-self._clock())
 
         await self.update(owner, not_caught_up)
 
@@ -338,7 +338,7 @@ def _state_batch(lookup: IndexLookup, state: State) -> IndexBatch:
 
 def _new_index_batch(data: bytes, now: float) -> IndexBatch:
     """The batch that creates a new index, with the dismissed instructions of the state ``data``."""
-    return _state_batch(IndexLookup(), State(born=now, dismissed=dismissed_in(data)))
+    return _state_batch(IndexLookup(), State(created_at=now, dismissed=dismissed_in(data)))
 
 
 def _kept_state(data: bytes, now: float) -> bytes:
@@ -416,13 +416,13 @@ async def zero_old_vectors(
     index: Index, owner: Owner, session: str, before: MessageVersions
 ) -> None:
     """Set the vectors of messages' old texts to zero.  Raises StoreError."""
-    if (await _state(index, owner)).embedded:
+    if (await _state(index, owner)).embedded_until:
         await zero_vectors(index, owner, await passages_of(index, owner, session, before))
 
 
 async def zero_vectors(index: Index, owner: Owner, numbers: Sequence[int]) -> None:
     """Set the vectors of passages to zero, for all models.  Raises StoreError."""
-    for name in (await _state(index, owner)).embedded:
+    for name in (await _state(index, owner)).embedded_until:
         for first in range(0, len(numbers), ROWS_AT_ONCE):
             await put_zeros(index, owner, name, numbers[first : first + ROWS_AT_ONCE])
 

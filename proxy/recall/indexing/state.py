@@ -48,12 +48,13 @@ class State(msgspec.Struct, frozen=True, array_like=True):
 
     ``length`` is the sum of the passages' lengths in terms, ``sessions`` the number of sessions.
     ``standing`` are numbers of passages, oldest first.  ``dismissed`` are ids of standing
-    instructions that are not to be pinned.  ``caught_up``: all sessions last active before this
+    instructions that are not to be pinned.  ``caught_up_at``: all sessions last active before this
     time (Unix seconds) are indexed; 0 or a unique negative number if all are to be checked.
-    ``born`` (Unix seconds) identifies this build of the owner's index.  ``embedded``: by the name
-    of vectors, the number of the first passage without one.  ``check`` is the CRC of all rows,
-    which distinguishes two indexes with the same revision and number of passages after a store has
-    lost the newest.  ``counted``: the passages when its live sessions were last counted.
+    ``created_at`` (Unix seconds) identifies this build of the owner's index.  ``embedded_until``:
+    by the name of vectors, the number of the first passage without one.  ``checksum`` is the CRC of
+    all rows, which distinguishes two indexes with the same revision and number of passages after a
+    store has lost the newest.  ``counted_passages``: the passages when its live sessions were last
+    counted.
     """
 
     format: int = FORMAT
@@ -62,11 +63,11 @@ class State(msgspec.Struct, frozen=True, array_like=True):
     sessions: int = 0
     standing: tuple[int, ...] = ()
     dismissed: tuple[str, ...] = ()
-    caught_up: float = 0.0
-    born: float = 0.0
-    embedded: Mapping[str, int] = {}
-    check: int = 0
-    counted: int = 0
+    caught_up_at: float = 0.0
+    created_at: float = 0.0
+    embedded_until: Mapping[str, int] = {}
+    checksum: int = 0
+    counted_passages: int = 0
 
     def extended(
         self, rows: bytes, lengths: Sequence[int], standing: Iterable[int], sessions: int
@@ -78,12 +79,12 @@ class State(msgspec.Struct, frozen=True, array_like=True):
             length=self.length + sum(lengths),
             sessions=sessions,
             standing=(*self.standing, *standing)[-MAX_STANDING:],
-            check=crc32(rows, self.check),
+            checksum=crc32(rows, self.checksum),
         )
 
     def is_followed_by(self, later: State, rows: bytes) -> bool:
         """Whether ``later`` is the state of the same index after these rows were added."""
-        return self.born == later.born and crc32(rows, self.check) == later.check
+        return self.created_at == later.created_at and crc32(rows, self.checksum) == later.checksum
 
     def with_dismissed(self, instruction: str) -> State:
         """The state with a standing instruction dismissed."""
@@ -92,7 +93,7 @@ class State(msgspec.Struct, frozen=True, array_like=True):
 
     def with_vectors(self, name: str, end: int) -> State:
         """The state with the passages before ``end`` embedded."""
-        return msgspec.structs.replace(self, embedded={**self.embedded, name: end})
+        return msgspec.structs.replace(self, embedded_until={**self.embedded_until, name: end})
 
 
 def read_state(data: bytes, now: float = 0.0) -> State | None:
@@ -101,7 +102,7 @@ def read_state(data: bytes, now: float = 0.0) -> State | None:
     Raises msgspec.DecodeError for data that no release has written.
     """
     if not data:
-        return State(born=now)
+        return State(created_at=now)
     if data.startswith(_BEGINNING):
         return _STATE.decode(data)
     if msgspec.json.decode(data, type=list[msgspec.Raw])[:1] != [msgspec.Raw(b"%d" % FORMAT)]:
@@ -171,7 +172,7 @@ class Addition(msgspec.Struct, frozen=True):
             rows=rows,
             postings=packed.postings,
             ttl=self.session.details.ttl,
-            began=self.session.created_at,
+            session_created_at=self.session.created_at,
         )
 
     @property

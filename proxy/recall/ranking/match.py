@@ -96,7 +96,8 @@ class Matches(NamedTuple):
     - ``scores``: float32[n], BM25, the sums of ``terms.scores``.
     - ``cover``: float32[n], 0 to 1: the share of the weight of the question's distinctive words
       that the passage holds.  ``distinctive``: whether there are such words.
-    - ``dated``: numbers of passages of the days that the question refers to, ``by_speaker`` of
+    - ``of_right_days``: numbers of passages of the days that the question refers to, ``by_speaker``
+    of
       those by a speaker that it names; both ascend, and need hold none of its words.
     """
 
@@ -107,7 +108,7 @@ class Matches(NamedTuple):
     distinctive: bool
     best_cover: BestCover
     terms: TermScores
-    dated: Numbers
+    of_right_days: Numbers
     by_speaker: Numbers
 
     @property
@@ -147,7 +148,7 @@ def match(question: Question, lookup: IndexLookup, corpus: Corpus) -> Matches:
         distinctive=full_weight > 0,
         best_cover=best_cover,
         terms=terms,
-        dated=_passages(lookup.postings[words_end:days_end]),
+        of_right_days=_passages(lookup.postings[words_end:days_end]),
         by_speaker=_passages(lookup.postings[days_end:]),
     )
 
@@ -312,7 +313,7 @@ def candidates(matches: Matches) -> Numbers:
     best, most = matches.numbers, MAX_CANDIDATES
     if best.size > most:
         best = best[matches.scores.argpartition(-most)[-most:]]
-    seeds = np.concatenate([best, matches.dated[-most:]])
+    seeds = np.concatenate([best, matches.of_right_days[-most:]])
     # A mask is faster than sorting.  Its indexes are shifted by ``REACH``.
     is_candidate = np.zeros(int(seeds.max(initial=0)) + 2 * REACH + 1, np.bool_)
     is_candidate[seeds[:, None] + _AROUND] = True

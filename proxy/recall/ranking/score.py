@@ -47,28 +47,28 @@ class Weights(msgspec.Struct, frozen=True):
     flat: half or double of any weight changes the recall of evidence by 1 to 2 %.
     """
 
-    before: float = 0.3
-    after: float = 0.25
-    around: float = 0.15
+    previous: float = 0.3
+    following: float = 0.25
+    two_away: float = 0.15
     """Of the matches of the passages one before, one after, and two before or after."""
-    answer: float = 1.5
-    """Factor of ``before`` where the passage before ends with a question."""
-    asks: float = -0.1
+    after_question: float = 1.5
+    """Factor of ``previous`` where the passage before ends with a question."""
+    is_question: float = -0.1
     """If it ends with a question itself."""
-    opens: float = 0.1
+    is_first: float = 0.1
     """If it is the first of its session, which often has the topic."""
-    session: float = 0.45
+    best_of_session: float = 0.45
     """Of the best match in its session."""
-    time: float = 0.5
+    right_day: float = 0.5
     """If its session has a passage of the days that the question refers to."""
-    said: float = 0.65
+    right_speaker: float = 0.65
     """If its speaker is the one that the question is about."""
-    told: float = 1.0
+    right_speaker_in_order: float = 1.0
     """The same if the question asks for the order in which things were told."""
     dense: float = 0.35
     """Of its dense score: passages with similar meaning are often irrelevant."""
-    price: float = 0.4
-    """Exponent of its tokens, by which the score is divided."""
+    size_exponent: float = 0.4
+    """Of its tokens: the score is divided by their power."""
 
 
 WEIGHTS = Weights()
@@ -79,14 +79,14 @@ class RankingOptions(msgspec.Struct, frozen=True):
 
     ``now`` is in Unix seconds; ``half_life_days``: age that halves a score, None for no decay.
     ``roles``: whose messages; ``session``: only those of the session with this number, None for
-    all.  ``dense``: similarity of meaning by passage number, of any scale, higher is better.
+    all.  ``dense_scores``: similarity of meaning by passage number, of any scale, higher is better.
     """
 
     now: float = 0.0
     half_life_days: float | None = None
     roles: frozenset[str] = ROLES
     session: int | None = None
-    dense: Mapping[int, float] = msgspec.field(default_factory=dict)
+    dense_scores: Mapping[int, float] = msgspec.field(default_factory=dict)
 
 
 PARTS = ("lexical", "dense", "neighbours", "session", "time", "said", "asks", "opens")
@@ -104,30 +104,31 @@ class Ranked(msgspec.Struct, frozen=True, gc=False):
     check: int
     tokens: int
     score: float
-    values: tuple[float, ...]
+    part_values: tuple[float, ...]
     flags: int = 0
 
     @property
     def parts(self) -> dict[str, float]:
         """What the score is made of, by name."""
-        return dict(zip(PARTS, self.values, strict=True))
+        return dict(zip(PARTS, self.part_values, strict=True))
 
     def rounded(self) -> dict[str, float]:
         """The parts rounded to 4 digits, without zeros."""
         # For a former float32 the same as round(part, 4), and several times faster.
-        parts = zip(PARTS, self.values, strict=True)
+        parts = zip(PARTS, self.part_values, strict=True)
         return {name: round(part * 1e4) / 1e4 for name, part in parts if part}
 
 
 class Layout(NamedTuple):
     """n passages laid out at m places, so that neighbours in history have adjacent places.
 
-    - ``numbers``: int[n], ascending; ``places``: intp[n], ascending, where each of them is.
-    - ``sessions``: uint32[m], the number of its session, 0 at an empty place; ``flags``: uint8[m].
-    - ``asks``: bool[m], whether it ends with a question; ``opens``: bool[m], whether it is the
+    - ``numbers``: int[n], ascending; ``places``: intp[n], ascending, where each of them is.  -
+    ``sessions``: uint32[m], the number of its session, 0 at an empty place; ``flags``: uint8[m].  -
+    ``is_question``: bool[m], whether it ends with a question; ``is_first``: bool[m], whether it is
+    the
       first of its session.
-    - ``bm25``: float32[m], its own score, 0 without a match.
-    - ``dated``: bool[m], whether it is of the days that the question refers to; None where that
+    - ``bm25``: float32[m], its own score, 0 without a match.  - ``has_right_day``: bool[m], whether
+    it is of the days that the question refers to; None where that
       refers to none.
     - ``same_session``: bool[m - 1] and bool[m - 2], whether the place one, or two, further is of
       the same session.
@@ -137,10 +138,10 @@ class Layout(NamedTuple):
     places: Array
     sessions: Array
     flags: Array
-    asks: Array
-    opens: Array
+    is_question: Array
+    is_first: Array
     bm25: Array
-    dated: Array | None
+    has_right_day: Array | None
     same_session: tuple[Array, Array]
 
     def by_place(self, values: Array) -> Array:
@@ -152,8 +153,8 @@ class Layout(NamedTuple):
     def restricted_to(self, eligible: Array) -> Layout:
         """Without the scores and days of all places but ``eligible``, bool[m], so that they add
         nothing to the scores of others."""
-        dated = None if self.dated is None else self.dated & eligible
-        return self._replace(bm25=np.where(eligible, self.bm25, _NONE), dated=dated)
+        dated = None if self.has_right_day is None else self.has_right_day & eligible
+        return self._replace(bm25=np.where(eligible, self.bm25, _NONE), has_right_day=dated)
 
 
 def rank_passages(
@@ -199,9 +200,9 @@ def _layout(matches: Matches, numbers: Numbers, rows: Array) -> Layout:
     same_session = (sessions[1:] == sessions[:-1], sessions[2:] == sessions[:-2])
     asks = (flags & ENDS_WITH_QUESTION) > 0
     layout = Layout(numbers, places, sessions, flags, asks, opens, bm25, None, same_session)
-    if not matches.dated.size:
+    if not matches.of_right_days.size:
         return layout
-    return layout._replace(dated=layout.by_place(is_member(numbers, matches.dated)))
+    return layout._replace(has_right_day=layout.by_place(is_member(numbers, matches.of_right_days)))
 
 
 def _bm25_of(matches: Matches, numbers: Numbers) -> Array:
@@ -222,10 +223,10 @@ def _within_reach(
     seeds = layout.bm25 > 0
     if (tells_only_time := _tells_only_time(matches, layout, allowed)) is not None:
         seeds &= ~tells_only_time
-    if layout.dated is not None:
-        seeds |= layout.dated
-    if options.dense:
-        seeds |= layout.by_place(np.isin(layout.numbers, list(options.dense)))
+    if layout.has_right_day is not None:
+        seeds |= layout.has_right_day
+    if options.dense_scores:
+        seeds |= layout.by_place(np.isin(layout.numbers, list(options.dense_scores)))
     reached = seeds.copy()
     for distance, same_session in enumerate(layout.same_session, 1):
         after, before = reached[distance:], reached[:-distance]
@@ -265,7 +266,7 @@ def _says_nothing(layout: Layout) -> NDArray[np.bool_]:
     """A mask of places, bool[m]: thanks, praise and the like, unless they answer a question."""
     nothing: NDArray[np.bool_] = (layout.flags & FILLER) > 0
     but_first = nothing[1:]
-    but_first &= ~(layout.asks[:-1] & layout.same_session[0])
+    but_first &= ~(layout.is_question[:-1] & layout.same_session[0])
     return nothing
 
 
@@ -279,7 +280,7 @@ def _parts(
     """
     scale = _mean_of_best(layout.bm25[eligible])
     lexical = layout.bm25 / scale
-    dense = _dense(layout, eligible, options) if options.dense else None
+    dense = _dense(layout, eligible, options) if options.dense_scores else None
     relevance = lexical if dense is None else lexical + dense
     repeated: Sequence[Repeats] = ()
     if repeat_weight < 1:
@@ -289,11 +290,11 @@ def _parts(
         lexical,
         dense,
         _neighbours(relevance, layout, repeated),
-        WEIGHTS.session * _best_of_session(relevance, layout.sessions),
+        WEIGHTS.best_of_session * _best_of_session(relevance, layout.sessions),
         _time(layout),
         _said(matches, layout),
-        WEIGHTS.asks * layout.asks,
-        WEIGHTS.opens * layout.opens,
+        WEIGHTS.is_question * layout.is_question,
+        WEIGHTS.is_first * layout.is_first,
     ]
 
 
@@ -311,7 +312,9 @@ def _mean_of_best(scores: Array) -> float:
 def _dense(layout: Layout, eligible: Array, options: RankingOptions) -> Array | None:
     """The dense part: similarity of meaning with the question."""
     numbers = layout.numbers[np.searchsorted(layout.places, eligible)].tolist()
-    similarity = np.array([options.dense.get(number, np.nan) for number in numbers], np.float32)
+    similarity = np.array(
+        [options.dense_scores.get(number, np.nan) for number in numbers], np.float32
+    )
     has_vector = ~np.isnan(similarity)
     if not has_vector.any():
         return None
@@ -327,8 +330,8 @@ def _neighbours(relevance: Array, layout: Layout, repeated: Sequence[Repeats]) -
     """The part of the neighbours in the same session.  ``relevance``: float32[m]; ``repeated``:
     what to subtract from a neighbour's for terms that it repeats, by distance."""
     total = np.zeros(relevance.size, np.float32)
-    weights = ((1, WEIGHTS.before, WEIGHTS.after), (2, WEIGHTS.around, WEIGHTS.around))
-    answers = np.where(layout.asks, np.float32(WEIGHTS.answer), _ONCE)
+    weights = ((1, WEIGHTS.previous, WEIGHTS.following), (2, WEIGHTS.two_away, WEIGHTS.two_away))
+    answers = np.where(layout.is_question, np.float32(WEIGHTS.after_question), _ONCE)
     for (distance, before, after), same_session in zip(weights, layout.same_session, strict=True):
         earlier, later = relevance[:-distance], relevance[distance:]
         if repeated:
@@ -350,9 +353,11 @@ def _best_of_session(values: Array, sessions: Array) -> Array:
 
 def _time(layout: Layout) -> Array | None:
     """The part of passages in a session that has one of the right days."""
-    if layout.dated is None:
+    if layout.has_right_day is None:
         return None
-    return WEIGHTS.time * _best_of_session(layout.dated.astype(np.float32), layout.sessions)
+    return WEIGHTS.right_day * _best_of_session(
+        layout.has_right_day.astype(np.float32), layout.sessions
+    )
 
 
 def _said(matches: Matches, layout: Layout) -> Array | None:
@@ -366,7 +371,7 @@ def _said(matches: Matches, layout: Layout) -> Array | None:
         said = by_role if said is None else said | by_role
     if said is None:
         return None
-    return (WEIGHTS.told if question.asks_order else WEIGHTS.said) * said
+    return (WEIGHTS.right_speaker_in_order if question.asks_order else WEIGHTS.right_speaker) * said
 
 
 def _best(
@@ -391,7 +396,7 @@ def _priced(sums: Array, time: Array, tokens: Array, options: RankingOptions) ->
         age_days = np.maximum(0.0, options.now - time.astype(np.float64)) / DAY
         sums = sums * 0.5 ** (age_days / options.half_life_days)
     size = np.minimum(np.maximum(tokens, SHORT_TOKENS), LONG_TOKENS) / np.float32(SHORT_TOKENS)
-    scores: Array = sums / size**WEIGHTS.price
+    scores: Array = sums / size**WEIGHTS.size_exponent
     return scores
 
 

@@ -96,7 +96,7 @@ def is_relevant(matches: Matches, min_score: float) -> bool:
 
     ``min_score``: the least ``cover`` (0 to 1) of the best passage.
     """
-    if matches.dated.size:
+    if matches.of_right_days.size:
         return True
     if not (_context_is_found(matches) or _own_words_are_found(matches)):
         return False
@@ -121,7 +121,7 @@ def _own_words_are_found(matches: Matches) -> bool:
 def allotted_tokens(matches: Matches, budget: int) -> int:
     """The part of ``budget`` (tokens) that a question gets: less if it may not be about this
     history."""
-    if matches.dated.size or matches.by_speaker.size:
+    if matches.of_right_days.size or matches.by_speaker.size:
         return budget
     sureness = (matches.best_cover.strict - DOUBTED_COVER) / (SURE_COVER - DOUBTED_COVER)
     share = min(1.0, max(0.0, sureness))
@@ -133,7 +133,7 @@ def needs_expansion(matches: Matches) -> bool:
 
     Not if it only tells a time.
     """
-    if not matches.distinctive or matches.question.context_terms or matches.dated.size:
+    if not matches.distinctive or matches.question.context_terms or matches.of_right_days.size:
         return False
     return float(matches.cover.max(initial=0.0)) < MIN_UNEXPANDED_COVER
 
@@ -142,7 +142,7 @@ def _always(number: int) -> bool:
     return True
 
 
-def choose(
+def choose_passages(
     matches: Matches,
     ranked: Sequence[Ranked],
     passage_of: Callable[[int], Passage | None],

@@ -288,7 +288,7 @@ class VectorCache:
     async def matrix(self, owner: Owner, name: str, size: int, state: State) -> Matrix:
         """The newest ``MAX_SEARCHED`` vectors of that name, up to the state's end of them.  Raises
         StoreError."""
-        end = state.embedded.get(name, 0)
+        end = state.embedded_until.get(name, 0)
         cached = self._vectors.get((owner, name))
         if (
             cached is None

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from proxy.memory.archive import SessionArchive
-from proxy.memory.model import Ask, Card, Commit, Exchange, Position, Summary
+from proxy.memory.model import Card, Commit, Exchange, LoadOptions, Position, Summary
 from proxy.stores.common.damage import BadCursor
 
 FIRST_SEQ = 1
@@ -38,7 +38,7 @@ class SeqSpan(NamedTuple):
         return self.first + index if index < self.size else None
 
 
-def locate(message: str) -> MessagePlace | None:
+def parse_message_id(message: str) -> MessagePlace | None:
     """The place that a message id names; None for a string that is no message id.
 
     Strict, because seqs are computed from it: ``x.01`` must not find ``x.1``.
@@ -50,8 +50,8 @@ def locate(message: str) -> MessagePlace | None:
     return MessagePlace(exchange, int(tail))
 
 
-def locate_all(messages: Iterable[str]) -> list[MessagePlace]:
-    return [place for place in map(locate, messages) if place is not None]
+def parse_message_ids(messages: Iterable[str]) -> list[MessagePlace]:
+    return [place for place in map(parse_message_id, messages) if place is not None]
 
 
 def with_size(commit: Commit) -> Exchange:
@@ -72,7 +72,7 @@ def first_turn(
     backwards: Callable[[], Iterable[tuple[int, int]]],
     start: Position | None,
     newest: int,
-    ask: Ask,
+    options: LoadOptions,
     summary: Summary | None,
 ) -> int:
     """The first turn of a bounded log.
@@ -81,14 +81,14 @@ def first_turn(
     further than needed.  ``newest`` is the last turn of the log, ``summary`` the one in force.
     """
     if start is None:
-        first = _turn_over_bounds(backwards(), ask.max_messages, ask.max_tokens)
+        first = _turn_over_bounds(backwards(), options.max_messages, options.max_tokens)
     else:
         first = min(start.turn, newest)
     covered = summary.until.turn if summary else 0
-    if ask.uncovered is None or covered >= first:
+    if options.max_uncovered_tokens is None or covered >= first:
         return first
     rest = takewhile(lambda entry: entry[0] > covered, backwards())
-    return min(first, max(covered, _turn_over_bounds(rest, None, ask.uncovered)))
+    return min(first, max(covered, _turn_over_bounds(rest, None, options.max_uncovered_tokens)))
 
 
 def _turn_over_bounds(
@@ -105,9 +105,9 @@ def _turn_over_bounds(
     return 0
 
 
-def is_within_bounds(messages: int, tokens: int, ask: Ask) -> bool:
-    """Whether the entire log is within the bounds of ``ask``."""
-    return not (_exceeds(messages, ask.max_messages) or _exceeds(tokens, ask.max_tokens))
+def is_within_bounds(messages: int, tokens: int, options: LoadOptions) -> bool:
+    """Whether the entire log is within the bounds of ``options``."""
+    return not (_exceeds(messages, options.max_messages) or _exceeds(tokens, options.max_tokens))
 
 
 def _exceeds(value: int, bound: int | None) -> bool:

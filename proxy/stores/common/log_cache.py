@@ -16,7 +16,7 @@ import msgspec
 from cachetools import LRUCache
 from msgspec.structs import replace
 
-from proxy.memory.model import Ask, Entry, SessionKey, Snapshot
+from proxy.memory.model import Entry, LoadOptions, SessionKey, Snapshot
 
 MAX_BYTES = 32 * 1024 * 1024
 """The size of the cache: bodies, and ENTRY_BYTES for each entry."""
@@ -35,7 +35,7 @@ class Newest(NamedTuple):
 class LastLoad(NamedTuple):
     """What the latest load asked for, and its result in this era, if known."""
 
-    ask: Ask
+    options: LoadOptions
     snapshot: Snapshot | None = None
     era: object = None
 
@@ -117,7 +117,7 @@ class LogCache:
             return self.put(key, log, era)
         known, size = self._logs.get(key, (None, 0))
         if known is not None and known.last_load is not None:
-            self._logs[key] = (replace(known, last_load=LastLoad(known.last_load.ask)), size)
+            self._logs[key] = (replace(known, last_load=LastLoad(known.last_load.options)), size)
 
     def clear(self) -> None:
         """Clear the cache, because something was erased."""

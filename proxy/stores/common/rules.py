@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from proxy.memory.archive import Page
 from proxy.memory.erasure import MARK_SECONDS, Subject
 from proxy.memory.items import Item, Namespace, Place
-from proxy.memory.model import Due, SessionKey, Work
+from proxy.memory.model import SessionKey, Work, WorkRequest
 
 _LABEL_END = "\x02"
 _KEY = "\x01"
@@ -58,16 +58,18 @@ def page_of(items: Sequence[Item], limit: int, *, more: bool = False) -> Page[It
     return Page(page, page[-1].key if more or len(items) > limit else None)
 
 
-def enqueued(piece: Work | None, key: SessionKey, due: Due) -> Work:
+def enqueued(piece: Work | None, key: SessionKey, due: WorkRequest) -> Work:
     """The piece of work after it was requested, again or for the first time (None)."""
-    asked = piece.asked + 1 if piece else 1
-    at = due.at if asked >= due.after else due.later
+    requests = piece.requests + 1 if piece else 1
+    at = due.due_at if requests >= due.min_requests else due.due_if_fewer
     if piece is None:
         return Work(
             tenant=key.tenant, session=key.session, kind=due.kind, profile=due.profile, due=at
         )
     keeps_its_time = piece.lease or piece.attempts
-    return replace(piece, profile=due.profile, asked=asked, due=piece.due if keeps_its_time else at)
+    return replace(
+        piece, profile=due.profile, requests=requests, due=piece.due if keeps_its_time else at
+    )
 
 
 def claimed(piece: Work | None, now: float, until: float, lease: str) -> Work | None:
@@ -77,17 +79,17 @@ def claimed(piece: Work | None, now: float, until: float, lease: str) -> Work | 
     return replace(piece, due=until, lease=lease)
 
 
-def is_held(piece: Work | None, work: Work) -> bool:
+def has_lease(piece: Work | None, work: Work) -> bool:
     """Whether the piece still has the lease of ``work``."""
     return piece is not None and bool(work.lease) and piece.lease == work.lease
 
 
 def finished(piece: Work, work: Work, again: float) -> Work | None:
     """The piece after ``work`` is done; None unless it was requested again meanwhile."""
-    meanwhile = piece.asked - work.asked
+    meanwhile = piece.requests - work.requests
     if meanwhile <= 0:
         return None
-    return replace(piece, asked=meanwhile, attempts=0, due=again, lease="")
+    return replace(piece, requests=meanwhile, attempts=0, due=again, lease="")
 
 
 def postponed(piece: Work, due: float, *, failed: bool) -> Work:

@@ -32,11 +32,13 @@ def commit_steps(commit: Commit) -> list[Commit]:
         return [commit]
     fields = asdict(replace(commit, drafts=()))
     parts = [CommitStep(**(fields | {"superseded": s, "activated": a})) for s, a in ahead]
-    others = [replace(part, seen=None) for part in parts[1:]]  # the first one has changed the log
+    others = [
+        replace(part, planned_for=None) for part in parts[1:]
+    ]  # the first one has changed the log
     return [
         parts[0],
         *others,
-        replace(commit, superseded=superseded, activated=activated, seen=None),
+        replace(commit, superseded=superseded, activated=activated, planned_for=None),
     ]
 
 

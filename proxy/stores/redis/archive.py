@@ -31,7 +31,7 @@ from proxy.memory.model import (
 )
 from proxy.memory.store import StoreError
 from proxy.recall.index import owner_of
-from proxy.stores.common.history import locate
+from proxy.stores.common.history import parse_message_id
 from proxy.stores.common.rules import session_subject, user_subjects
 from proxy.stores.common.steps import revision_steps
 from proxy.stores.redis.base import (
@@ -96,7 +96,7 @@ class RedisSummaries(RedisBase):
     async def drop_summaries(self, key: SessionKey) -> bool:
         return bool(await self._write_script(self._scripts.summary_drop, session_keys(key), ()))
 
-    async def stall(self, key: SessionKey, began: float | None = None) -> None:
+    async def mark_stalled(self, key: SessionKey, began: float | None = None) -> None:
         await self._write_script(
             self._scripts.summary_stall, session_keys(key), (format_time(began),)
         )
@@ -167,7 +167,7 @@ class RedisArchive(RedisLists, RedisIndex):
         return tuple(rows[:limit]), bool(at) or len(rows) > limit
 
     async def message(self, key: SessionKey, message: str) -> StoredMessage | None:
-        place = locate(message)
+        place = parse_message_id(message)
         value = await self._read_exchange(key, place.exchange) if place else None
         seq = read_stored(value).span.seq(place.number) if place and value else None
         if seq is None:

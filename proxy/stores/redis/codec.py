@@ -21,11 +21,11 @@ from proxy.memory.model import (
     IDEMPOTENCY_SECONDS,
     MAX_VERSIONS,
     Amendment,
-    Ask,
     Commit,
     Draft,
-    Edited,
     Exchange,
+    LoadOptions,
+    MessageEdit,
     Outcome,
     Position,
     SessionKey,
@@ -38,8 +38,8 @@ from proxy.stores.common.history import (
     SeqSpan,
     counts_of,
     is_choice,
-    locate,
-    locate_all,
+    parse_message_id,
+    parse_message_ids,
     with_size,
 )
 from proxy.stores.common.log_cache import CachedLog, Newest
@@ -176,16 +176,20 @@ Argument = bytes | str | int | float
 
 
 def load_arguments(
-    ask: Ask, now: float, session: str, known: CachedLog | None, cached_passages: CachedPassages
+    options: LoadOptions,
+    now: float,
+    session: str,
+    known: CachedLog | None,
+    cached_passages: CachedPassages,
 ) -> list[Argument]:
     return [
-        ask.profile,
-        int(ask.whole),
-        "" if ask.max_messages is None else ask.max_messages,
-        "" if ask.max_tokens is None else ask.max_tokens,
-        ask.idempotency_key or "",
+        options.profile,
+        int(options.whole),
+        "" if options.max_messages is None else options.max_messages,
+        "" if options.max_tokens is None else options.max_tokens,
+        options.idempotency_key or "",
         repr(now - IDEMPOTENCY_SECONDS),
-        "" if ask.uncovered is None else ask.uncovered,
+        "" if options.max_uncovered_tokens is None else options.max_uncovered_tokens,
         known.stamp if known else "",
         known.begin if known else 0,
         known.end if known else 0,
@@ -250,18 +254,22 @@ def commit_arguments(key: SessionKey, commit: Commit, known: CommitContext) -> l
         len(commit.drafts),
         len(superseded) // 2,
         len(activated) // 2,
-        len(commit.due),
+        len(commit.work_requests),
         known.marks,
         format_time(known.mark),
         known.person,
         int(isinstance(commit, CommitStep)),
-        *(("", "") if commit.seen is None else (commit.seen.changes, commit.seen.last)),
+        *(
+            ("", "")
+            if commit.planned_for is None
+            else (commit.planned_for.changes, commit.planned_for.last_exchange)
+        ),
         int(commit.branches_off),
         codec.BROKEN_OFF,
     ]
     for draft in commit.drafts:
         arguments += _draft_arguments(draft)
-    return arguments + superseded + activated + due_arguments(key, commit.due)
+    return arguments + superseded + activated + due_arguments(key, commit.work_requests)
 
 
 def amend_arguments(amendment: Amendment) -> list[Argument]:
@@ -271,17 +279,17 @@ def amend_arguments(amendment: Amendment) -> list[Argument]:
     arguments: list[Argument] = [amendment.exchange, bytes(amendment.usage or b"")]
     arguments += [0] if edited is None else [1, *_edited_arguments(edited)]
     for draft in amendment.drafts:
-        place = locate(draft.card.id)
+        place = parse_message_id(draft.card.id)
         if place and place.exchange == amendment.exchange:
             arguments += [place.number, *_draft_arguments(draft)]
     return arguments
 
 
 def _window_arguments(commit: Commit) -> tuple[Argument, ...]:
-    start = locate(commit.window.start) if commit.window else None
+    start = parse_message_id(commit.window.start) if commit.window else None
     if commit.window is None or start is None:
         return ("", "", "", "")
-    return (start.exchange, start.number, commit.window.profile, int(commit.window.anew))
+    return (start.exchange, start.number, commit.window.profile, int(commit.window.may_move_back))
 
 
 def _draft_arguments(draft: Draft) -> tuple[Argument, ...]:
@@ -294,7 +302,7 @@ def _draft_arguments(draft: Draft) -> tuple[Argument, ...]:
 
 def _place(draft: Draft) -> Argument:
     """Where a draft's turn begins: an index in its own exchange, or exchange and index."""
-    turn, own = locate(draft.turn), locate(draft.card.id)
+    turn, own = parse_message_id(draft.turn), parse_message_id(draft.card.id)
     if turn is None:
         return b""
     near = own is not None and own.exchange == turn.exchange
@@ -303,7 +311,7 @@ def _place(draft: Draft) -> Argument:
 
 def _places(messages: Iterable[str]) -> list[Argument]:
     """Exchange and index of each message, flattened."""
-    return [part for place in locate_all(messages) for part in place]
+    return [part for place in parse_message_ids(messages) for part in place]
 
 
 # Revisions and restored sessions
@@ -322,7 +330,7 @@ Value = tuple[int, bytes, bytes]
 def revise_arguments(revision: Revision, name: str) -> list[Argument]:
     changed = (revision.removed, revision.superseded, revision.activated)
     places = [_places(ids) for ids in changed]
-    details = [revision.was, revision.details]
+    details = [revision.expected_details, revision.details]
     arguments: list[Argument] = [name, len(revision.edited)]
     arguments += [len(some) // 2 for some in places]
     arguments += [int(each is not None) for each in (*details, revision.log_size)]
@@ -344,9 +352,9 @@ def _detail_arguments(details: Details) -> tuple[Argument, ...]:
     )
 
 
-def _edited_arguments(edited: Edited) -> tuple[Argument, ...]:
+def _edited_arguments(edited: MessageEdit) -> tuple[Argument, ...]:
     """The arguments of edit_prelude.lua."""
-    place = locate(edited.card.id)
+    place = parse_message_id(edited.card.id)
     return (
         place.exchange if place else "",
         place.number if place else 0,
@@ -355,7 +363,7 @@ def _edited_arguments(edited: Edited) -> tuple[Argument, ...]:
         edited.body,
         int(edited.wire is not None),
         edited.wire or b"",
-        edited.was,
+        edited.replaced_wire,
     )
 
 

@@ -89,22 +89,24 @@ class RedisCommits(RedisLists, RedisQueue):
         _, owner, *activity = reply
         since, new = commit.exchange.started_at, outcome == "recorded"
         if not await self._add_to_lists(key, owner.decode(), activity, since, new=new):
-            await self._take_back(key, commit, owner.decode())
+            await self._undo_commit(key, commit, owner.decode())
             return "erased"
-        if commit.due:
-            await self._enqueue(key, commit.due)
+        if commit.work_requests:
+            await self._enqueue(key, commit.work_requests)
         return outcome
 
     async def _write_exchange(self, key: SessionKey, commit: Commit, person: str) -> Sequence[Any]:
         """The reply of commit.lua.  ``person`` is the user or the session's owner ("": none)."""
         keys = [*session_keys(key), mark_key(session_subject(key))]
         if not self._one_slot:
-            return await self._write_in_cluster(keys, key, replace(commit, due=()), person)
+            return await self._write_in_cluster(
+                keys, key, replace(commit, work_requests=()), person
+            )
         known = CommitContext(marks=2 if person else 1, person=person)
         keys += [mark_key(Subject(key.tenant, person))] if person else []
         keys += list_keys(key.tenant)
         keys += list_keys(key.tenant, person) if person else []
-        keys += QUEUE_KEYS if commit.due else []
+        keys += QUEUE_KEYS if commit.work_requests else []
         return await self._run_commit(keys, key, commit, known)
 
     async def _run_commit(
@@ -139,10 +141,10 @@ class RedisCommits(RedisLists, RedisQueue):
         new, found = raise_errors(await self._link.run(mark, put, ("GET", mark)))
         return None if found is None else float(found), bool(new)
 
-    async def _take_back(self, key: SessionKey, commit: Commit, owner: str) -> None:
+    async def _undo_commit(self, key: SessionKey, commit: Commit, owner: str) -> None:
         """Remove an exchange, and the session if it has no other."""
         arguments = (commit.exchange.id, commit.system or b"")
-        script, keys = self._scripts.take_back, session_keys(key)
+        script, keys = self._scripts.undo_commit, session_keys(key)
         try:
             is_removed = await self._scripts.write(script, keys, arguments)
         finally:

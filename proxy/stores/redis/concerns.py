@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 QUESTIONS = (("INFO",), ("CONFIG", "GET", "save"))
-"""The commands whose replies ``concerns_of`` gets."""
+"""The commands whose replies ``warnings_of`` gets."""
 
 CLOCKS_APART = 2.0
 """A difference between two hosts' clocks (s) that is worth a warning."""
@@ -17,7 +17,7 @@ CLOCKS_APART = 2.0
 Facts = Mapping[str, str]
 
 
-def concerns_of(replies: Sequence[Any], wait_replicas: int, now: float) -> Iterator[str]:
+def warnings_of(replies: Sequence[Any], wait_replicas: int, now: float) -> Iterator[str]:
     """The warnings, from a server's replies.  ``now`` is this host's time in Unix seconds."""
     info, config = replies
     facts = _facts(info)

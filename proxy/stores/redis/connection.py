@@ -32,7 +32,7 @@ from proxy.stores.redis.wire import Command, ConnectionPool, Node, SentinelPool,
 class Link(Protocol):
     """Sends commands to whichever server has a key."""
 
-    def part_of(self, key: bytes) -> str:
+    def server_of(self, key: bytes) -> str:
         """The server that has a key, if known; "" if there is only one server."""
         ...
 
@@ -69,7 +69,7 @@ class SingleServer:
         self._pool = pool
         self._sentinel = sentinel
 
-    def part_of(self, key: bytes) -> str:
+    def server_of(self, key: bytes) -> str:
         return ""
 
     async def run(self, key: bytes, *commands: Command) -> list[Any]:
@@ -128,7 +128,7 @@ class Cluster:
     def __repr__(self) -> str:
         return f"<Sharded [{len(set(self._table) - {None})} masters]>"
 
-    def part_of(self, key: bytes) -> str:
+    def server_of(self, key: bytes) -> str:
         node = self._table[key_slot(key)]
         return f"{node[0]}:{node[1]}" if node else ""
 

@@ -49,7 +49,7 @@ class RedisIndex(RedisBase):
         ):
             return read_lookup(loaded_head, 0)
         keys = index_keys(owner) + term_keys(owner, terms)
-        reply = await self._read_script(self._scripts.index_look, keys, (newest, session))
+        reply = await self._read_script(self._scripts.index_lookup, keys, (newest, session))
         return read_lookup(reply, len(terms))
 
     @with_timeout("read")
@@ -74,9 +74,9 @@ class RedisIndex(RedisBase):
         return read_rows(reply)
 
     async def write(self, owner: Owner, batch: IndexBatch) -> bool:
-        if batch.began is None or self._one_slot or owner.session:
+        if batch.session_created_at is None or self._one_slot or owner.session:
             return await self._add_batch(owner, batch)
-        done = await self._add_batch(owner, replace(batch, began=None))
+        done = await self._add_batch(owner, replace(batch, session_created_at=None))
         return done and await self._is_still_wanted(owner, batch)
 
     async def _is_still_wanted(self, owner: Owner, batch: IndexBatch) -> bool:
@@ -88,7 +88,7 @@ class RedisIndex(RedisBase):
         """
         meta = session_keys(SessionKey(owner.tenant, batch.session))[0]
         began = await self._run_command(meta, "HGET", meta, "created")
-        if began is not None and float(began) == batch.began:
+        if began is not None and float(began) == batch.session_created_at:
             return True
         if batch.revision:
             await self.drop_session(owner, batch.session)
@@ -98,7 +98,7 @@ class RedisIndex(RedisBase):
 
     async def _add_batch(self, owner: Owner, batch: IndexBatch) -> bool:
         keys = index_keys(owner) + term_keys(owner, list(batch.postings))
-        if batch.began is not None:
+        if batch.session_created_at is not None:
             keys.append(session_keys(SessionKey(owner.tenant, batch.session))[0])
         arguments = write_arguments(batch)
         done = await self._write_unreplicated(self._scripts.index_write, keys, arguments)
@@ -233,11 +233,11 @@ def vectors_key(owner: Owner, model: str, size: int) -> bytes:
 def write_arguments(batch: IndexBatch) -> list[Any]:
     mark = "" if batch.mark is None else " ".join(map(str, batch.mark))
     head = [batch.revision, batch.state, batch.first, batch.rows, batch.ttl, batch.session]
-    return [*head, mark, format_time(batch.began), *batch.postings.values()]
+    return [*head, mark, format_time(batch.session_created_at), *batch.postings.values()]
 
 
 def read_lookup(reply: Sequence[Any], terms: int) -> IndexLookup:
-    """The lookup of so many terms from the reply to index_look.lua."""
+    """The lookup of so many terms from the reply to index_lookup.lua."""
     if not reply:
         return IndexLookup(postings=(NO_POSTINGS,) * terms)
     revision, state, mark, *found = reply

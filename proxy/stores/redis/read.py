@@ -16,11 +16,11 @@ import msgspec
 from msgspec.structs import replace
 
 from proxy.memory.archive import Message
-from proxy.memory.model import Ask, Entry, SessionKey, Snapshot, message_id
+from proxy.memory.model import Entry, LoadOptions, SessionKey, Snapshot, message_id
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.recall.index import Owner
 from proxy.stores.common import codec
-from proxy.stores.common.history import locate_all
+from proxy.stores.common.history import parse_message_ids
 from proxy.stores.common.log_cache import CachedLog, Newest
 from proxy.stores.common.passage_cache import CachedPassages
 from proxy.stores.redis import request_cache
@@ -113,17 +113,19 @@ class RedisReading(RedisBase):
     """See :class:`proxy.memory.store.Memory`."""
 
     @with_timeout("read")
-    async def load(self, key: SessionKey, ask: Ask) -> Snapshot:
-        era, known = self._logs.era, None if ask.whole else self._logs.get(key)
+    async def load(self, key: SessionKey, options: LoadOptions) -> Snapshot:
+        era, known = self._logs.era, None if options.whole else self._logs.get(key)
         began, cached_passages = request_cache.now(), self._passages.get(key)
         index = self._index_of(key, known)
-        loaded = await load(self._scripts, key, ask, self._clock(), known, cached_passages, index)
+        loaded = await load(
+            self._scripts, key, options, self._clock(), known, cached_passages, index
+        )
         snapshot, cached, lookup, passages_current = loaded
         if cached is not None:
             cached = replace(cached, is_ownerless=snapshot.owner is None)
             stamp = cached.stamp if passages_current else b""
             request_cache.remember(self._passages, key, stamp, snapshot.owner, lookup, began)
-        if not ask.whole:
+        if not options.whole:
             self._logs.put(key, cached, era)
         return snapshot
 
@@ -147,7 +149,7 @@ class RedisReading(RedisBase):
         self, key: SessionKey, ids: Collection[str], prefix: bytes = b""
     ) -> dict[str, bytes]:
         """By message id the hash fields of these messages, whose names begin with ``prefix``."""
-        places = locate_all(ids)
+        places = parse_message_ids(ids)
         if not places:
             return {}
         _, _, log, _, exchanges, *_ = session_keys(key)
@@ -194,7 +196,7 @@ class RedisReading(RedisBase):
 async def load(
     scripts: Scripts,
     key: SessionKey,
-    ask: Ask,
+    options: LoadOptions,
     now: float,
     known: CachedLog | None,
     cached_passages: CachedPassages,
@@ -206,11 +208,11 @@ async def load(
     """
     keys = session_keys(key)
     for _ in range(TRIES):
-        arguments = load_arguments(ask, now, key.session, known, cached_passages)
+        arguments = load_arguments(options, now, key.session, known, cached_passages)
         reply = await scripts.read(scripts.load, [*keys, *index], arguments)
         if not reply or len(reply) == 1:
             return Loaded(_snapshot_without_log(reply))
-        first = parse_load(reply, ask)
+        first = parse_load(reply, options)
         if known is not None and first.known:
             if cached := extend_cached(known, first):
                 snapshot = replace(first.snapshot, log=cached.log, bodies=cached.bodies)
@@ -226,7 +228,7 @@ def _snapshot_without_log(reply: Sequence[Any]) -> Snapshot:
     """The snapshot of a reply without a log: no session, or a lost log.  Raises StoreTimeout."""
     if reply == [TOO_LARGE]:
         raise StoreTimeout("the end of the session is too long to be read at once")
-    return Snapshot(lost=int(reply[0])) if reply else Snapshot()
+    return Snapshot(missing_messages=int(reply[0])) if reply else Snapshot()
 
 
 async def _read_rest(scripts: Scripts, keys: Sequence[bytes], first: LoadReply) -> Loaded | None:
@@ -247,7 +249,7 @@ async def _read_rest(scripts: Scripts, keys: Sequence[bytes], first: LoadReply) 
 def _assemble(first: LoadReply, more: Sequence[Entry]) -> Loaded:
     snapshot = snapshot_of(first, more)
     log = snapshot.log
-    if snapshot.lost or snapshot.whole or not log or log[0].position.turn < first.begin:
+    if snapshot.missing_messages or snapshot.whole or not log or log[0].position.turn < first.begin:
         return Loaded(snapshot)
     cached = CachedLog(
         stamp=first.stamp,
@@ -334,7 +336,7 @@ def chunks(all_of_them: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     return (all_of_them[at : at + size] for at in range(0, len(all_of_them), size))
 
 
-def parse_load(reply: Sequence[Any], ask: Ask) -> LoadReply:
+def parse_load(reply: Sequence[Any], options: LoadOptions) -> LoadReply:
     owner, system, system_tokens, messages, tokens, start, last, last_usage = reply[:8]
     attempt, attempt_usage, joined, window_size, seqs, bodies, choices = reply[8:15]
     summary, changes, stalled, size, stamp, end, begin, known, lookup = reply[15:24]
@@ -347,7 +349,7 @@ def parse_load(reply: Sequence[Any], ask: Ask) -> LoadReply:
         system_tokens=int(system_tokens or 0),
         start=read_position(start) if start else None,
         log=codec.decode_log(joined),
-        whole=ask.whole,
+        whole=options.whole,
         alternates=codec.alternates(codec.decode_log(choices)) if choices else {},
         last=codec.decode_exchange(last, last_usage) if last else None,
         attempt=codec.decode_exchange(attempt, attempt_usage) if attempt else None,
@@ -356,7 +358,7 @@ def parse_load(reply: Sequence[Any], ask: Ask) -> LoadReply:
         summary=read_version(summary) if summary else None,
         changes=int(changes or 0),
         stalled=bool(stalled),
-        began=float(created),
+        created_at=float(created),
     )
     texts = dict(zip(numbers, codec.texts(bodies), strict=True))
     return LoadReply(
@@ -400,4 +402,4 @@ def snapshot_of(first: LoadReply, more: Sequence[Entry]) -> Snapshot:
     expected = first.size if snapshot.whole else first.window_size
     emptied = snapshot.messages if not first.size else 0
     lost = max(0, expected - len(log)) + emptied
-    return replace(snapshot, log=log, bodies=bodies, lost=lost)
+    return replace(snapshot, log=log, bodies=bodies, missing_messages=lost)

@@ -19,7 +19,7 @@ from proxy.stores.redis.archive import SCANNED_AT_ONCE, RedisArchive, RedisSumma
 from proxy.stores.redis.base import PAGES_AT_ONCE, bounded, list_keys, session_keys, with_timeout
 from proxy.stores.redis.codec import read_messages, read_session
 from proxy.stores.redis.commit import RedisCommits, RedisErasures
-from proxy.stores.redis.concerns import QUESTIONS, concerns_of
+from proxy.stores.redis.concerns import QUESTIONS, warnings_of
 from proxy.stores.redis.connection import Link
 from proxy.stores.redis.index import RedisIndex, index_keys, read_lookup
 from proxy.stores.redis.items import RedisItems
@@ -72,7 +72,7 @@ class RedisStore(
         keys = index_keys(Owner(key.tenant, session=key.session))
         wanted = (int("active" in states), int("superseded" in states))
         reply = await self._read_script(
-            self._scripts.behind,
+            self._scripts.unindexed,
             [*session_keys(key), keys[0], keys[2]],
             (key.session, limit + 1, *wanted, SCANNED_AT_ONCE),
         )
@@ -89,7 +89,7 @@ class RedisStore(
     async def open(self) -> None:
         """Nothing to do: connections are opened when they are needed."""
 
-    def patient(self, seconds: float) -> Self:
+    def with_long_timeout(self, seconds: float) -> Self:
         twin = copy(self)
         twin._timeout = twin._commit_timeout = seconds
         twin._page_slots = asyncio.Semaphore(PAGES_AT_ONCE)
@@ -100,8 +100,8 @@ class RedisStore(
         if not self._shared:
             await self._link.close()
 
-    def part_of(self, key: SessionKey) -> str:
-        return self._link.part_of(session_keys(key)[0])
+    def server_of(self, key: SessionKey) -> str:
+        return self._link.server_of(session_keys(key)[0])
 
     @with_timeout("write")
     async def ping(self, key: SessionKey | None = None) -> None:
@@ -109,8 +109,8 @@ class RedisStore(
         # A write that expires at once: a replica, or a server that is out of memory, refuses it.
         # If all keys should be on one server, also a key of another slot: a Cluster refuses both.
         keys = (at, list_keys("")[1]) if self._one_slot else (at,)
-        trial = ("EVAL", self._scripts.trial.text, len(keys), *keys)
-        commands = ("SET", at, "", "PX", 1), trial
+        check = ("EVAL", self._scripts.check_commands.text, len(keys), *keys)
+        commands = ("SET", at, "", "PX", 1), check
         _, refused = await self._link.many([(at, command) for command in commands])
         if refused:
             names = b", ".join(refused).decode()
@@ -122,10 +122,10 @@ class RedisStore(
         await self._link.many([(meta, ("EXISTS", meta))])
 
     @with_timeout("write")
-    async def concerns(self) -> Sequence[str]:
+    async def warnings(self) -> Sequence[str]:
         replies = await self._link.each(*QUESTIONS)
         now = self._clock()
-        found = (each for server in replies for each in concerns_of(server, self._replicas, now))
+        found = (each for server in replies for each in warnings_of(server, self._replicas, now))
         return list(dict.fromkeys(found))
 
     # Archive
@@ -151,7 +151,7 @@ class RedisStore(
         async for _ in sessions_of(self, tenant, user):
             pass
 
-    async def wipe(self) -> None:
+    async def purge_files(self) -> None:
         """Nothing to do: only the server writes its files."""
 
     @with_timeout(MOVE_SECONDS)

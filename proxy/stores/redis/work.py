@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote
 
 from msgspec.structs import replace
 
-from proxy.memory.model import Due, Kind, SessionKey, Work
+from proxy.memory.model import Kind, SessionKey, Work, WorkRequest
 from proxy.memory.usage import KEPT_DAYS, UsageKey, UsageTotals
 from proxy.stores.redis.base import RedisBase, tag_of, with_timeout
 from proxy.stores.redis.connection import collect_keys
@@ -28,10 +28,10 @@ READ_TRIES, TIDIED_AT_ONCE = 16, 500
 class RedisQueue(RedisBase):
     """See :class:`proxy.memory.store.Queue`."""
 
-    async def enqueue(self, key: SessionKey, due: Due) -> None:
+    async def enqueue(self, key: SessionKey, due: WorkRequest) -> None:
         await self._enqueue(key, (due,))
 
-    async def _enqueue(self, key: SessionKey, dues: Sequence[Due]) -> None:
+    async def _enqueue(self, key: SessionKey, dues: Sequence[WorkRequest]) -> None:
         await self._write_script(self._scripts.work_enqueue, QUEUE_KEYS, due_arguments(key, dues))
 
     @with_timeout("read")
@@ -81,10 +81,10 @@ class RedisQueue(RedisBase):
     async def _tidy(self, names: Sequence[bytes]) -> None:
         for first in range(0, len(names), TIDIED_AT_ONCE):
             some = names[first : first + TIDIED_AT_ONCE]
-            await self._scripts.read(self._scripts.work_tidy, QUEUE_KEYS, some)
+            await self._scripts.read(self._scripts.work_drop_lost, QUEUE_KEYS, some)
 
     @with_timeout("read")
-    async def asked_for(
+    async def requested_profiles(
         self, tenant: str, sessions: Sequence[str], kind: Kind
     ) -> Mapping[str, str]:
         if not sessions:
@@ -100,12 +100,12 @@ class RedisQueue(RedisBase):
         reply = await self._run_on(work, self._scripts.work_claim, repr(now), repr(until), lease)
         if not reply:
             return None
-        asked, attempts, profile = reply
+        requests, attempts, profile = reply
         return replace(
             work,
             profile=profile.decode(),
             due=until,
-            asked=asked,
+            requests=requests,
             attempts=attempts,
             lease=lease,
         )
@@ -114,10 +114,10 @@ class RedisQueue(RedisBase):
         return bool(await self._run_on(work, self._scripts.work_extend, work.lease, repr(until)))
 
     async def finish(self, work: Work, again: float) -> None:
-        await self._run_on(work, self._scripts.work_finish, work.lease, work.asked, repr(again))
+        await self._run_on(work, self._scripts.work_finish, work.lease, work.requests, repr(again))
 
-    async def put_off(self, work: Work, due: float, *, failed: bool) -> None:
-        await self._run_on(work, self._scripts.work_put_off, work.lease, repr(due), int(failed))
+    async def postpone(self, work: Work, due: float, *, failed: bool) -> None:
+        await self._run_on(work, self._scripts.work_postpone, work.lease, repr(due), int(failed))
 
     async def _forget_work(self, key: SessionKey) -> None:
         names = [piece_name(key, kind) for kind in get_args(Kind)]
@@ -138,11 +138,11 @@ def piece_name(key: SessionKey, kind: Kind) -> str:
     return f"{kind}:{quote(key.tenant, safe='')}:{quote(key.session, safe='')}"
 
 
-def due_arguments(key: SessionKey, dues: Sequence[Due]) -> list[Any]:
+def due_arguments(key: SessionKey, dues: Sequence[WorkRequest]) -> list[Any]:
     arguments: list[Any] = []
     for due in dues:
         name = piece_name(key, due.kind)
-        arguments += [name, due.profile, repr(due.at), due.after, repr(due.later)]
+        arguments += [name, due.profile, repr(due.due_at), due.min_requests, repr(due.due_if_fewer)]
     return arguments
 
 
@@ -166,7 +166,7 @@ def read_piece(name: bytes, score: bytes, packed: bytes) -> Work:
         kind=cast(Kind, kind),
         profile=profile,
         due=float(score),
-        asked=int(asked),
+        requests=int(asked),
         attempts=int(attempts),
     )
 
@@ -186,7 +186,7 @@ class RedisMeter(RedisBase):
     """See :class:`proxy.memory.usage.Meter`."""
 
     @with_timeout("write")
-    async def spend(self, tenant: str, account: UsageKey, spent: UsageTotals) -> None:
+    async def add_usage(self, tenant: str, account: UsageKey, spent: UsageTotals) -> None:
         key = _key(tenant, account.day)
         counts = [
             ("HINCRBY", key, f"{figure} {account.feature}", getattr(spent, figure))
@@ -197,7 +197,9 @@ class RedisMeter(RedisBase):
         )
 
     @with_timeout("read")
-    async def spent(self, tenant: str, days: Sequence[str]) -> Mapping[UsageKey, UsageTotals]:
+    async def usage_of_days(
+        self, tenant: str, days: Sequence[str]
+    ) -> Mapping[UsageKey, UsageTotals]:
         keys = [_key(tenant, day) for day in days]
         replies = await self._link.many([(key, ("HGETALL", key)) for key in keys])
         found: dict[UsageKey, UsageTotals] = {}

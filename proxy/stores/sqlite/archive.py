@@ -30,7 +30,7 @@ from proxy.memory.model import (
 from proxy.recall.index import Owner, Unindexed, after_mark, owner_of
 from proxy.stores.common import codec
 from proxy.stores.common.history import (
-    locate,
+    parse_message_id,
     read_cursor,
     sessions_cursor,
 )
@@ -187,7 +187,7 @@ def unindexed(
 def message(
     connection: Connection, now: float, key: SessionKey, message: str
 ) -> StoredMessage | None:
-    place, session = locate(message), find(connection, key, now)
+    place, session = parse_message_id(message), find(connection, key, now)
     rows = connection.execute(_LINE, (session, *place)).fetchall() if place else []
     return next(iter(_lines(rows)), None)
 

@@ -24,10 +24,10 @@ from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError, StoreFull
 from proxy.stores.common.log_cache import LogCache
 from proxy.stores.common.passage_cache import PassageCache
-from proxy.stores.sqlite.known.changes import Changes
-from proxy.stores.sqlite.known.heads import IndexHeadCache
-from proxy.stores.sqlite.known.items import ItemCache
-from proxy.stores.sqlite.known.wal_index import WalIndex, acquire
+from proxy.stores.sqlite.caches.changes import Changes
+from proxy.stores.sqlite.caches.heads import IndexHeadCache
+from proxy.stores.sqlite.caches.items import ItemCache
+from proxy.stores.sqlite.caches.wal_index import WalIndex, acquire
 from proxy.stores.sqlite.schema import connect, connect_as_is
 from proxy.stores.sqlite.waste import has_expired, purge_now, sweep
 from proxy.stores.sqlite.worker import Opener, Priority, Running, Worker, consistent_read, readers
@@ -175,7 +175,7 @@ class SQLiteFile:
             self._lister = Worker("sqlite-lister", self._opener, writes=False)
             self._prober = Worker("sqlite-prober", self._opener, writes=False)
 
-    def patient(self, seconds: float) -> Self:
+    def with_long_timeout(self, seconds: float) -> Self:
         """See ``Backend``; has its own readers and shares the writer, since SQLite's lock is not
         fair between two."""
         twin = copy(self)
@@ -184,7 +184,7 @@ class SQLiteFile:
         twin._tidying, twin._page_lock = None, asyncio.Lock()
         return twin
 
-    def part_of(self, key: SessionKey) -> str:
+    def server_of(self, key: SessionKey) -> str:
         return ""
 
     async def ping(self, key: SessionKey | None = None) -> None:
@@ -201,13 +201,13 @@ class SQLiteFile:
         # fetchone: an unfinished statement would keep its snapshot of the file open.
         await self._run_in(self._prober, lambda c: c.execute(_PEEK).fetchone())
 
-    async def concerns(self) -> Sequence[str]:
+    async def warnings(self) -> Sequence[str]:
         free_bytes = await asyncio.to_thread(_free_bytes, self._path.parent)
         if free_bytes is None or free_bytes >= MIN_FREE_BYTES:
             return ()
         return (_disk_message(free_bytes),)
 
-    async def wipe(self) -> None:
+    async def purge_files(self) -> None:
         for _ in range(WIPE_TRIES):
             if not self._active_writer.log_error:
                 return
@@ -314,7 +314,7 @@ class SQLiteFile:
         self, work: Callable[[Connection], T], on_result: Callable[[T], None] | None = None
     ) -> T:
         """Run a write that removes data, and then overwrite that data in the files and in the log,
-        unless a reader keeps the log: see ``wipe``.
+        unless a reader keeps the log: see ``purge_files``.
 
         Other commits run between the steps.  ``on_result`` is called with the result before the
         first one.

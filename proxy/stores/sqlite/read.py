@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 from proxy.memory.archive import Message
 from proxy.memory.model import (
     IDEMPOTENCY_SECONDS,
-    Ask,
     Entry,
+    LoadOptions,
     Position,
     SessionKey,
     Snapshot,
     message_id,
 )
 from proxy.stores.common import codec
-from proxy.stores.common.history import SeqSpan, first_turn, is_within_bounds, locate_all
+from proxy.stores.common.history import SeqSpan, first_turn, is_within_bounds, parse_message_ids
 from proxy.stores.common.log_cache import CachedLog, LogPart
 from proxy.stores.sqlite.rows import LIVE, SUMMARY, text_in
 from proxy.stores.sqlite.worker import consistent_read
@@ -165,12 +165,12 @@ class LogQuery(NamedTuple):
     stamp: bytes
     row: SessionRow
     last: SeqSpan
-    ask: Ask
+    options: LoadOptions
 
     @property
     def is_unbounded(self) -> bool:
         return self.row.start is None and is_within_bounds(
-            self.row.messages, self.row.tokens, self.ask
+            self.row.messages, self.row.tokens, self.options
         )
 
     def cached_log(self, begin: int, log: LogPart) -> CachedLog:
@@ -194,39 +194,43 @@ class LogQuery(NamedTuple):
 
     def first_turn(self, backwards: Callable[[], Iterable[tuple[int, int]]], newest: int) -> int:
         summary = codec.decode_summary(self.row.summary) if self.row.summary else None
-        return first_turn(backwards, self.row.start, newest, self.ask, summary)
+        return first_turn(backwards, self.row.start, newest, self.options, summary)
 
 
 def load(
-    connection: Connection, now: float, key: SessionKey, ask: Ask, known: CachedLog | None
+    connection: Connection,
+    now: float,
+    key: SessionKey,
+    options: LoadOptions,
+    known: CachedLog | None,
 ) -> tuple[Snapshot, CachedLog | None]:
     """The snapshot, and the log to cache, which the next load gets as ``known``."""
-    if known is None and _head(connection, key, ask, now) is None:
+    if known is None and _head(connection, key, options, now) is None:
         return Snapshot(), None  # a new session: one statement
-    found = load_from_cache(connection, now, key, ask, known) if known is not None else None
-    return found or consistent_read(connection, lambda c: _load(c, now, key, ask))
+    found = load_from_cache(connection, now, key, options, known) if known is not None else None
+    return found or consistent_read(connection, lambda c: _load(c, now, key, options))
 
 
 def load_from_cache(
-    connection: Connection, now: float, key: SessionKey, ask: Ask, known: CachedLog
+    connection: Connection, now: float, key: SessionKey, options: LoadOptions, known: CachedLog
 ) -> tuple[Snapshot, CachedLog | None] | None:
     """The same from the cached log and what was appended; None if more must be read."""
-    row = _head(connection, key, ask, now, known)
+    row = _head(connection, key, options, now, known)
     if row is None:
         return Snapshot(), None
-    cached = _extend_cached(_log_query(row, ask), known)
+    cached = _extend_cached(_log_query(row, options), known)
     if cached is None:
         return None
-    return _snapshot(connection, row, ask, LogPart(cached.log, cached.bodies)), cached
+    return _snapshot(connection, row, options, LogPart(cached.log, cached.bodies)), cached
 
 
 def _load(
-    connection: Connection, now: float, key: SessionKey, ask: Ask
+    connection: Connection, now: float, key: SessionKey, options: LoadOptions
 ) -> tuple[Snapshot, CachedLog | None]:
-    row = _head(connection, key, ask, now)
+    row = _head(connection, key, options, now)
     if row is None:
         return Snapshot(), None
-    query = _log_query(row, ask)
+    query = _log_query(row, options)
     begin = 0 if query.is_unbounded else _first_turn(connection, query)
     entries, texts = _texts(connection, _LOG_FROM, (row.session, begin), row.messages)
     older: tuple[Entry, ...] = ()
@@ -235,11 +239,16 @@ def _load(
         entries, texts = older + entries, their_texts + texts
     log = LogPart(entries, _bodies(entries, texts))
     cached = None if older else query.cached_log(begin, log)
-    return _snapshot(connection, row, ask, log, whole=bool(begin)), cached
+    return _snapshot(connection, row, options, log, whole=bool(begin)), cached
 
 
 def _snapshot(
-    connection: Connection, row: SessionRow, ask: Ask, log: LogPart, *, whole: bool = False
+    connection: Connection,
+    row: SessionRow,
+    options: LoadOptions,
+    log: LogPart,
+    *,
+    whole: bool = False,
 ) -> Snapshot:
     """``whole``: ``log`` is only the end of the log; if the whole log was asked for it is read."""
     last, attempt = row.last, row.attempt
@@ -249,10 +258,10 @@ def _snapshot(
         system=codec.text(row.system),
         system_tokens=codec.number(row.system_tokens),
         start=row.start,
-        log=_whole_log(connection, row.session) if ask.whole and whole else log.entries,
-        whole=ask.whole,
+        log=_whole_log(connection, row.session) if options.whole and whole else log.entries,
+        whole=options.whole,
         bodies=log.bodies,
-        alternates=_alternates(connection, row.session) if ask.whole else {},
+        alternates=_alternates(connection, row.session) if options.whole else {},
         last=codec.decode_exchange(last, row.last_usage) if last else None,
         attempt=codec.decode_exchange(attempt, row.attempt_usage) if attempt else None,
         messages=codec.number(row.messages),
@@ -260,7 +269,7 @@ def _snapshot(
         summary=codec.decode_summary(row.summary) if row.summary else None,
         changes=codec.number(row.changes),
         stalled=bool(row.stalled),
-        began=row.created_at,
+        created_at=row.created_at,
     )
 
 
@@ -268,12 +277,12 @@ def _bodies(entries: Iterable[Entry], texts: Iterable[bytes | None]) -> dict[str
     return {entry.card.id: body or b"" for entry, body in zip(entries, texts, strict=True)}
 
 
-def _log_query(row: SessionRow, ask: Ask) -> LogQuery:
+def _log_query(row: SessionRow, options: LoadOptions) -> LogQuery:
     return LogQuery(
         stamp=f"{row.session} {row.created_at!r} {row.changes}".encode(),
         row=row,
         last=SeqSpan(row.first, row.size) if row.last else NOTHING,
-        ask=ask,
+        options=options,
     )
 
 
@@ -322,7 +331,7 @@ def _texts_by_id(
     connection: Connection, query: str, now: float, key: SessionKey, ids: Collection[str]
 ) -> dict[str, bytes]:
     found = {}
-    for place in locate_all(ids):
+    for place in parse_message_ids(ids):
         named = {**key._asdict(), **place._asdict(), "now": now}
         row = connection.execute(query, named).fetchone()
         if row:
@@ -378,15 +387,15 @@ def _rows(
 def _head(
     connection: Connection,
     key: SessionKey,
-    ask: Ask,
+    options: LoadOptions,
     now: float,
     known: CachedLog | None = None,
 ) -> SessionRow | None:
     arguments = {
         "tenant": key.tenant,
         "session": key.session,
-        "profile": ask.profile,
-        "key": ask.idempotency_key or None,
+        "profile": options.profile,
+        "key": options.idempotency_key or None,
         "oldest": now - IDEMPOTENCY_SECONDS,
         "now": now,
         "known": known.end if known else 0,

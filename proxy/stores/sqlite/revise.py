@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from sqlite3 import Connection
 
 from proxy.memory.archive import Details, LogSize, Revision
-from proxy.memory.model import Edited, Position, SessionKey
+from proxy.memory.model import MessageEdit, Position, SessionKey
 from proxy.recall.index import owner_of
 from proxy.stores.common import codec
-from proxy.stores.common.history import MessagePlace, locate, locate_all
+from proxy.stores.common.history import MessagePlace, parse_message_id, parse_message_ids
 from proxy.stores.sqlite import summaries as sqlite_summaries
 from proxy.stores.sqlite.index import writing as index_writing
 from proxy.stores.sqlite.rows import (
@@ -53,9 +53,9 @@ def revise(connection: Connection, now: float, key: SessionKey, revision: Revisi
         return False
     edited = [_edit(connection, head, each) for each in revision.edited]
     moved = [
-        *_remove(connection, head, locate_all(revision.removed)),
-        *set_active(connection, head, locate_all(revision.superseded), active=False),
-        *set_active(connection, head, locate_all(revision.activated), active=True),
+        *_remove(connection, head, parse_message_ids(revision.removed)),
+        *set_active(connection, head, parse_message_ids(revision.superseded), active=False),
+        *set_active(connection, head, parse_message_ids(revision.activated), active=True),
     ]
     if moved:
         connection.execute("DELETE FROM windows WHERE session = ?", (head.id,))
@@ -68,16 +68,19 @@ def revise(connection: Connection, now: float, key: SessionKey, revision: Revisi
 
 
 def _is_as_it_was(connection: Connection, head: Head, revision: Revision) -> bool:
-    if revision.was not in (None, read_details(connection, head.id)):
+    if revision.expected_details not in (None, read_details(connection, head.id)):
         return False
     if revision.log_size not in (None, LogSize(head.next - 1, head.messages, head.tokens)):
         return False
-    return all(_wire(connection, head, each.card.id) == each.was for each in revision.edited)
+    return all(
+        _wire(connection, head, each.card.id) == each.replaced_wire for each in revision.edited
+    )
 
 
-def edit_answer(connection: Connection, head: Head, edited: Edited) -> int | None:
-    """Edit a message; its seq, or None, and no change, if it is not as ``edited.was`` says."""
-    if _wire(connection, head, edited.card.id) != edited.was:
+def edit_answer(connection: Connection, head: Head, edited: MessageEdit) -> int | None:
+    """Edit a message; its seq, or None, and no change, if it is not as ``edited.replaced_wire``
+    says."""
+    if _wire(connection, head, edited.card.id) != edited.replaced_wire:
         return None
     place = _edit(connection, head, edited)
     sqlite_summaries.drop_covering(connection, head.id, {place})
@@ -86,14 +89,14 @@ def edit_answer(connection: Connection, head: Head, edited: Edited) -> int | Non
 
 def _wire(connection: Connection, head: Head, message: str) -> bytes | None:
     """The JSON of a message as it came, None if there is no such message."""
-    found = find_message(connection, head.id, locate(message))
+    found = find_message(connection, head.id, parse_message_id(message))
     row = connection.execute(_WIRE, (head.id, found[1])).fetchone() if found else None
     return row[0] if row else None
 
 
-def _edit(connection: Connection, head: Head, edited: Edited) -> Position:
+def _edit(connection: Connection, head: Head, edited: MessageEdit) -> Position:
     """Edit a message; its position."""
-    found = find_message(connection, head.id, locate(edited.card.id))
+    found = find_message(connection, head.id, parse_message_id(edited.card.id))
     assert found is not None  # looked at before
     turn, seq, tokens, active = found
     entry = codec.encode_entry(turn, seq, edited.card)

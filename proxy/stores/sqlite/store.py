@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from proxy.memory.archive import Message, OnProgress, Revision, SessionArchive, do_nothing
 from proxy.memory.items import Change, Item, ItemOwner, Namespace, OwnedPlace, Place
-from proxy.memory.model import Amendment, Ask, Commit, Outcome, SessionKey, Snapshot
+from proxy.memory.model import Amendment, Commit, LoadOptions, Outcome, SessionKey, Snapshot
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.recall.index import IndexBatch, IndexLookup, Owner
 from proxy.stores.common.history import counts_of
@@ -39,6 +39,7 @@ from proxy.stores.sqlite import summaries as sqlite_summaries
 from proxy.stores.sqlite import waste as sqlite_waste
 from proxy.stores.sqlite import work as sqlite_work
 from proxy.stores.sqlite import write as sqlite_write
+from proxy.stores.sqlite.caches.changes import Era
 from proxy.stores.sqlite.file import (
     SQLiteFile,
     erases,
@@ -54,7 +55,6 @@ from proxy.stores.sqlite.file import (
 from proxy.stores.sqlite.index import reading as index_reading
 from proxy.stores.sqlite.index import vectors as index_vectors
 from proxy.stores.sqlite.index import writing as index_writing
-from proxy.stores.sqlite.known.changes import Era
 from proxy.stores.sqlite.schema import migrate
 from proxy.stores.sqlite.worker import Priority, Running, T, Worker
 
@@ -76,25 +76,25 @@ class SQLiteStore(SQLiteFile):
 
     # Memory
 
-    async def load(self, key: SessionKey, ask: Ask) -> Snapshot:
+    async def load(self, key: SessionKey, options: LoadOptions) -> Snapshot:
         era, known, logs = self._changes.era(), self._logs.get(key), self._logs
         if (
             era
             and known
             and known.last_load
             and known.last_load.era is era
-            and known.last_load.ask == ask
+            and known.last_load.options == options
         ):
             return known.last_load.snapshot or Snapshot()
         now, logs_era, writes = self._clock(), logs.era, logs.writes
-        if ask.whole:
+        if options.whole:
             known = None
-        work = partial(sqlite_read.load, now=now, key=key, ask=ask, known=known)
+        work = partial(sqlite_read.load, now=now, key=key, options=options, known=known)
         snapshot, cached = await self._read(work)
-        if not ask.whole:
+        if not options.whole:
             if cached is not None:
                 still = era if writes == logs.writes else None
-                cached = _with_last_load(cached, ask, snapshot, still)
+                cached = _with_last_load(cached, options, snapshot, still)
             logs.put(key, cached, logs_era)
         return snapshot
 
@@ -148,9 +148,9 @@ class SQLiteStore(SQLiteFile):
     ) -> CachedLog | None:
         if known is None or known.last_load is None:
             return None
-        ask = known.last_load.ask
+        options = known.last_load.options
         try:
-            found = sqlite_read.load_from_cache(connection, now, key, ask, known)
+            found = sqlite_read.load_from_cache(connection, now, key, options, known)
         # A boundary: an error of this read must not undo the write.
         except Exception:
             if not connection.in_transaction:  # it has: a read may find the disk full as well
@@ -158,7 +158,7 @@ class SQLiteStore(SQLiteFile):
             return None
         if found is None or found[1] is None:
             return None
-        return _with_last_load(found[1], ask, found[0], self._changes.writing)
+        return _with_last_load(found[1], options, found[0], self._changes.writing)
 
     async def passages(
         self, tenant: str, user: str | None, places: Mapping[str, Collection[int]]
@@ -189,17 +189,17 @@ class SQLiteStore(SQLiteFile):
     summaries = reads(sqlite_summaries.versions)
     put_summary = writes(sqlite_summaries.put)
     drop_summaries = erases(sqlite_summaries.drop)
-    stall = writes(sqlite_summaries.stall)
+    mark_stalled = writes(sqlite_summaries.mark_stalled)
 
     # Queue
 
     enqueue = writes_keeping_caches(without_time(sqlite_work.enqueue))
     waiting = lists(without_time(sqlite_work.waiting))
-    asked_for = lists(without_time(sqlite_work.asked_for))
+    requested_profiles = lists(without_time(sqlite_work.requested_profiles))
     claim = writes_keeping_caches(without_time(sqlite_work.claim))
     extend = writes_keeping_caches(without_time(sqlite_work.extend))
     finish = writes_keeping_caches(without_time(sqlite_work.finish))
-    put_off = writes_keeping_caches(without_time(sqlite_work.put_off))
+    postpone = writes_keeping_caches(without_time(sqlite_work.postpone))
 
     # Erasures
 
@@ -365,16 +365,18 @@ class SQLiteStore(SQLiteFile):
 
     # Meter
 
-    spend = writes_keeping_caches(without_time(sqlite_work.spend))
-    spent = lists(without_time(sqlite_work.spent))
+    add_usage = writes_keeping_caches(without_time(sqlite_work.add_usage))
+    usage_of_days = lists(without_time(sqlite_work.usage_of_days))
 
 
-def _with_last_load(log: CachedLog, ask: Ask, snapshot: Snapshot, era: Era | None) -> CachedLog:
+def _with_last_load(
+    log: CachedLog, options: LoadOptions, snapshot: Snapshot, era: Era | None
+) -> CachedLog:
     """The log with the load's request, and with its snapshot if the same load would return that
     again within this era."""
-    if era is None or not log.never_expires or ask.idempotency_key is not None:
-        return replace(log, last_load=LastLoad(ask))
-    return replace(log, last_load=LastLoad(ask, snapshot, era))
+    if era is None or not log.never_expires or options.idempotency_key is not None:
+        return replace(log, last_load=LastLoad(options))
+    return replace(log, last_load=LastLoad(options, snapshot, era))
 
 
 class MemoryOpener:
@@ -437,7 +439,7 @@ class SQLiteMemory(SQLiteStore):
             self._writer = Worker("sqlite-memory", self._opener, writes=True)
             self._tidying = asyncio.create_task(self._tidy(), name="tidying")
 
-    async def concerns(self) -> Sequence[str]:
+    async def warnings(self) -> Sequence[str]:
         return ()
 
     async def close(self) -> None:

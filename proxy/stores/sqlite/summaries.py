@@ -65,7 +65,9 @@ def drop(connection: Connection, now: float, key: SessionKey) -> bool:
     return gone
 
 
-def stall(connection: Connection, now: float, key: SessionKey, began: float | None = None) -> None:
+def mark_stalled(
+    connection: Connection, now: float, key: SessionKey, began: float | None = None
+) -> None:
     head = _head_of(connection, now, key, began)
     if head is not None:
         connection.execute(_STALL, (True, head.id))

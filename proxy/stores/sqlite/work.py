@@ -14,11 +14,11 @@ from typing import Any
 
 from msgspec.structs import astuple, replace
 
-from proxy.memory.model import Due, Kind, SessionKey, Work
+from proxy.memory.model import Kind, SessionKey, Work, WorkRequest
 from proxy.memory.usage import KEPT_DAYS, UsageKey, UsageTotals
 from proxy.stores.common import rules
 
-_FIELDS = ", ".join(Work.__struct_fields__)
+_FIELDS = ", ".join(Work.__struct_encode_fields__)
 
 _FIND = f"SELECT {_FIELDS} FROM work WHERE tenant = ? AND session = ? AND kind = ?"
 
@@ -35,7 +35,7 @@ WHERE tenant = ? AND session IN (SELECT value FROM json_each(?)) AND kind = ?
 """
 
 
-def enqueue(connection: Connection, key: SessionKey, due: Due) -> None:
+def enqueue(connection: Connection, key: SessionKey, due: WorkRequest) -> None:
     _save(connection, rules.enqueued(_find(connection, key, due.kind), key, due))
 
 
@@ -46,7 +46,7 @@ def waiting(
     return [replace(_piece(row), lease="") for row in rows]
 
 
-def asked_for(
+def requested_profiles(
     connection: Connection, tenant: str, sessions: Sequence[str], kind: Kind
 ) -> dict[str, str]:
     return dict(connection.execute(_ASKED_FOR, (tenant, json.dumps(list(sessions)), kind)))
@@ -67,7 +67,7 @@ def finish(connection: Connection, work: Work, again: float) -> None:
     _if_held(connection, work, lambda piece: rules.finished(piece, work, again))
 
 
-def put_off(connection: Connection, work: Work, due: float, *, failed: bool) -> None:
+def postpone(connection: Connection, work: Work, due: float, *, failed: bool) -> None:
     _if_held(connection, work, lambda piece: rules.postponed(piece, due, failed=failed))
 
 
@@ -75,7 +75,7 @@ def _if_held(connection: Connection, work: Work, change: Callable[[Work], Work |
     """Save what ``change`` makes of a piece, or remove the piece if that is None.  False, and no
     change, if the lease of ``work`` has been lost."""
     piece = _find(connection, work.key, work.kind)
-    if piece is None or not rules.is_held(piece, work):
+    if piece is None or not rules.has_lease(piece, work):
         return False
     left = change(piece)
     if left is None:
@@ -128,13 +128,15 @@ INSERT INTO usage (tenant, {_COLUMNS}) SELECT ?2, {_COLUMNS} FROM usage WHERE te
 """
 
 
-def spend(connection: Connection, tenant: str, account: UsageKey, spent: UsageTotals) -> None:
+def add_usage(connection: Connection, tenant: str, account: UsageKey, spent: UsageTotals) -> None:
     connection.execute(_SPEND, (tenant, *account, *astuple(spent)))
     oldest = date.fromisoformat(account.day) - timedelta(days=KEPT_DAYS)
     connection.execute(_FORGET, (tenant, oldest.isoformat()))
 
 
-def spent(connection: Connection, tenant: str, days: Sequence[str]) -> dict[UsageKey, UsageTotals]:
+def usage_of_days(
+    connection: Connection, tenant: str, days: Sequence[str]
+) -> dict[UsageKey, UsageTotals]:
     rows = connection.execute(_SPENT, (tenant, json.dumps(list(days))))
     return {
         UsageKey(day, feature): UsageTotals(

@@ -22,8 +22,8 @@ from proxy.memory.limit import wait_within
 from proxy.memory.store import StoreError, StoreFull, StoreInUse, StoreTimeout
 from proxy.process.threads import never_preempt
 from proxy.stores.common.damage import as_damage
-from proxy.stores.sqlite.known.changes import Changes
-from proxy.stores.sqlite.known.wal_index import WalIndex, release
+from proxy.stores.sqlite.caches.changes import Changes
+from proxy.stores.sqlite.caches.wal_index import WalIndex, release
 from proxy.stores.sqlite.schema import sqlite_name
 
 T = TypeVar("T")

@@ -25,8 +25,8 @@ from proxy.stores.common.history import (
     MessagePlace,
     SeqSpan,
     is_choice,
-    locate,
-    locate_all,
+    parse_message_id,
+    parse_message_ids,
     with_size,
 )
 from proxy.stores.common.rules import NO_MARK, digest_of, is_refused, session_subject
@@ -117,7 +117,7 @@ def commit(connection: Connection, now: float, key: SessionKey, commit: Commit) 
         return "recorded"
     _append(connection, now, key, head, exchange, commit, new=new)
     _save_window_and_key(connection, head, commit)
-    for due in commit.due:
+    for due in commit.work_requests:
         sqlite_work.enqueue(connection, key, due)
     return "recorded"
 
@@ -157,7 +157,7 @@ def _read_state(connection: Connection, now: float, key: SessionKey, commit: Com
         "exchange": commit.exchange.id,
         "mark": mark,
         "user_mark": digest_of(Subject(key.tenant, commit.user)) if commit.user else mark,
-        "seen": commit.seen.last if commit.seen else None,
+        "seen": commit.planned_for.last_exchange if commit.planned_for else None,
         "broken_off": codec.BROKEN_OFF,
     }
     waste, until, known, broken_off, *row = connection.execute(_FOUND, named).fetchone()
@@ -202,12 +202,12 @@ def _refusal(
 
 
 def _is_outdated(found: CommitState, head: Head, commit: Commit) -> bool:
-    seen = commit.seen
+    seen = commit.planned_for
     if seen is None:
         return False
     if seen.changes != head.changes:
         return True
-    if seen.last == (head.last or ""):
+    if seen.last_exchange == (head.last or ""):
         return False
     return commit.branches_off or commit.exchange.incomplete or found.newest_broken_off
 
@@ -221,12 +221,12 @@ def _change_states(
     gone: list[MessagePlace] = []
     if attempt is not None:
         gone += (MessagePlace(attempt.id, index) for index in range(attempt.size))
-    gone += locate_all(commit.superseded)
+    gone += parse_message_ids(commit.superseded)
     if not (gone or commit.activated):
         return
     switched = {
         *set_active(connection, head, gone, active=False),
-        *set_active(connection, head, locate_all(commit.activated), active=True),
+        *set_active(connection, head, parse_message_ids(commit.activated), active=True),
     }
     sqlite_summaries.drop_covering(connection, head.id, switched)
 
@@ -281,7 +281,7 @@ def _line(
     """A draft as a stored message; ``turn`` if it is known already.  Adds it to the counts."""
     card = draft.card
     if turn is None and draft.turn != card.id:
-        began = find_message(connection, head.id, locate(draft.turn))
+        began = find_message(connection, head.id, parse_message_id(draft.turn))
         turn = began[0] if began else None
     if draft.state == "active":
         head.messages += 1
@@ -294,7 +294,7 @@ def _insert_reserved(
     connection: Connection, head: Head, exchange: str, span: SeqSpan, draft: Draft
 ) -> None:
     """Insert a draft at its reserved place, if nothing is there yet."""
-    place = locate(draft.card.id)
+    place = parse_message_id(draft.card.id)
     seq = span.seq(place.number) if place else None
     if place is None or seq is None or place.exchange != exchange:
         return
@@ -323,7 +323,7 @@ def _save_window_and_key(connection: Connection, head: Head, commit: Commit) -> 
 
 
 def _move_window(connection: Connection, head: Head, move: WindowMove) -> None:
-    row = find_message(connection, head.id, locate(move.start))
+    row = find_message(connection, head.id, parse_message_id(move.start))
     if row:
-        arguments = (head.id, move.profile, row[0], row[1], move.anew)
+        arguments = (head.id, move.profile, row[0], row[1], move.may_move_back)
         connection.execute(_MOVE_WINDOW, arguments)

@@ -12,7 +12,7 @@ from proxy.chat.message import ChatMessage, read_message
 from proxy.chat.models.tokens import bytes_counter
 from proxy.chat.request import MAX_TEXT, ChatRequest
 from proxy.formats.responses.api import Responses
-from proxy.memory.recording.commit import Utterance
+from proxy.memory.recording.commit import SpooledMessage
 
 LIMIT = 65_536
 LINE = "[image/png, 9000 bytes, sha256 "
@@ -55,7 +55,7 @@ def test_an_image_is_kept_once_and_costs_what_images_cost(output: Any) -> None:
     assert kept["native"]["parts"] == [output(picture())]
     assert LINE in kept["content"] and "base64" not in kept["content"]
     assert 765 < bytes_counter().count(message.record) < 850
-    assert Utterance.of(message).message.record == message.recorded().record == message.record
+    assert SpooledMessage.of(message).message.record == message.recorded().record == message.record
 
 
 @OUTPUTS

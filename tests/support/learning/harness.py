@@ -106,7 +106,7 @@ class ScriptedModel:
     credential: bool = True
     down: set[str | None] = field(default_factory=set)
 
-    def ready(self, assignment: Assignment) -> bool:
+    def is_ready(self, assignment: Assignment) -> bool:
         return self.credential
 
     async def complete(self, assignment: Assignment) -> Completed:

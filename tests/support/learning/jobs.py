@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from proxy.background.runner import Backoff, Runner
-from proxy.memory.model import Due, Kind, SessionKey, Work
+from proxy.memory.model import Kind, SessionKey, Work, WorkRequest
 from proxy.memory.store import Queue
 from tests.support.virtual import clock
 
@@ -50,7 +50,7 @@ class ScriptedJob:
     def tenants(self) -> list[str]:
         return [work.tenant for work, _ in self.ran]
 
-    def ready(self, work: Work) -> bool:
+    def is_ready(self, work: Work) -> bool:
         return self.known is None or work.tenant in self.known
 
     async def run(self, work: Work) -> float | None:
@@ -132,7 +132,7 @@ class Bench:
 
 async def ask(queue: Queue, key: SessionKey = KEY, at: float = 0.0, kind: Kind = "summary") -> None:
     """Ask for a summary, or for other work, due ``at`` (0: now)."""
-    await queue.enqueue(key, Due(kind=kind, profile="", at=at or clock()))
+    await queue.enqueue(key, WorkRequest(kind=kind, profile="", due_at=at or clock()))
 
 
 async def left(queue: Queue) -> list[Work]:

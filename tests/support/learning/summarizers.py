@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from proxy.background.completion import Assignment, Completed, CompletionError
 from proxy.gateway.context import window_of
-from proxy.memory.model import Ask, SessionKey, Work
+from proxy.memory.model import LoadOptions, SessionKey, Work
 from proxy.settings import ProfileSettings
 from proxy.stores.open import Backend
 from proxy.summary.summarizer import Summarizer
@@ -18,7 +18,7 @@ from tests.support.upstream.scribing import EVER
 
 KEY = SessionKey("tenant", "session")
 WORK = Work(tenant="tenant", session="session", kind="summary", profile="", due=0.0)
-WHOLE = Ask(profile="", whole=True)
+WHOLE = LoadOptions(profile="", whole=True)
 
 Answer = BaseException | str | None
 Run = asyncio.Task[float | None]
@@ -31,7 +31,7 @@ class Author:
         self.asked = asyncio.Event()
         self.answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
 
-    def ready(self, assignment: Assignment) -> bool:
+    def is_ready(self, assignment: Assignment) -> bool:
         return True
 
     async def complete(self, assignment: Assignment) -> Completed:
@@ -87,7 +87,7 @@ class Summarizers:
             if again is None:
                 await self.store.finish(held, EVER)
             else:
-                await self.store.put_off(held, again, failed=False)
+                await self.store.postpone(held, again, failed=False)
 
     async def waits(self) -> list[str]:
         """What should be covered and is not."""

@@ -75,11 +75,11 @@ def revise(state: SessionState, revision: Revision) -> bool:
 
 
 def _is_as_it_was(state: SessionState, revision: Revision) -> bool:
-    if revision.was not in (None, state.details):
+    if revision.expected_details not in (None, state.details):
         return False
     if revision.log_size not in (None, (state.next - 1, len(state.log), state.tokens)):
         return False
-    found = [(edited.was, state.find(edited.card.id)) for edited in revision.edited]
+    found = [(edited.replaced_wire, state.find(edited.card.id)) for edited in revision.edited]
     return all(line is not None and wire_of(line) == was for was, line in found)
 
 

@@ -90,7 +90,10 @@ class InMemoryIndex:
         shelf = self._shelf(owner)
         if (shelf.revision, len(shelf.rows)) != (batch.revision, batch.first * ROW_SIZE):
             return False
-        if batch.began is not None and self._began(owner, batch.session) != batch.began:
+        if (
+            batch.session_created_at is not None
+            and self._began(owner, batch.session) != batch.session_created_at
+        ):
             return False
         shelf.add(batch, self._now())
         self._shelves[owner] = shelf

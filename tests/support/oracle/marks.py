@@ -22,7 +22,7 @@ class InMemoryErasures:
         if not is_refused(self._mark_of([mark_subject(subject)]), began):
             self._marks.pop(mark_subject(subject), None)
 
-    async def wipe(self) -> None:
+    async def purge_files(self) -> None:
         """There are no files."""
 
     async def is_erased(self, subjects: Sequence[Subject], began: float) -> bool:

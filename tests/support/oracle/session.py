@@ -16,12 +16,12 @@ from proxy.memory.model import (
     IDEMPOTENCY_SECONDS,
     MAX_VERSIONS,
     Amendment,
-    Ask,
     Commit,
     Draft,
-    Edited,
     Entry,
     Exchange,
+    LoadOptions,
+    MessageEdit,
     Outcome,
     Position,
     Snapshot,
@@ -34,7 +34,7 @@ from proxy.stores.common.history import (
     SeqSpan,
     first_turn,
     is_choice,
-    locate,
+    parse_message_id,
     with_size,
 )
 from proxy.stores.common.rules import NO_MARK, is_refused
@@ -93,7 +93,7 @@ class SessionState:
         return start.seq if start else 0
 
     def find(self, message: str) -> StoredMessage | None:
-        place = locate(message)
+        place = parse_message_id(message)
         record = self.records.get(place.exchange) if place else None
         if place is None or record is None:
             return None
@@ -110,21 +110,21 @@ class SessionState:
             return None
         return record
 
-    def look(self, ask: Ask, now: float) -> Snapshot:
+    def look(self, options: LoadOptions, now: float) -> Snapshot:
         log = self.log
-        start = self.windows.get(ask.profile)
-        window = self._window(log, start, ask)
-        attempt = self.attempt(ask.idempotency_key, now)
+        start = self.windows.get(options.profile)
+        window = self._window(log, start, options)
+        attempt = self.attempt(options.idempotency_key, now)
         return Snapshot(
             exists=True,
             owner=self.owner,
             system=self.details.system,
             system_tokens=self.details.system_tokens,
             start=start,
-            log=tuple(_entry(line) for line in (log if ask.whole else window)),
-            whole=ask.whole,
+            log=tuple(_entry(line) for line in (log if options.whole else window)),
+            whole=options.whole,
             bodies={line.card.id: line.body for line in window},
-            alternates=self._alternates() if ask.whole else {},
+            alternates=self._alternates() if options.whole else {},
             last=self.records[self.last].value if self.last else None,
             attempt=attempt.value if attempt else None,
             messages=len(log),
@@ -132,16 +132,16 @@ class SessionState:
             summary=self.summary,
             changes=self.changes,
             stalled=self.stalled,
-            began=self.created_at,
+            created_at=self.created_at,
         )
 
     def _window(
-        self, log: list[StoredMessage], start: Position | None, ask: Ask
+        self, log: list[StoredMessage], start: Position | None, options: LoadOptions
     ) -> list[StoredMessage]:
         if not log:
             return []
         backwards = [(x.position.turn, x.card.tokens) for x in reversed(log)]
-        first = first_turn(lambda: backwards, start, backwards[0][0], ask, self.summary)
+        first = first_turn(lambda: backwards, start, backwards[0][0], options, self.summary)
         last = self.lines_of(self.last) if self.last else []
         others = {line.position.turn for line in last if line.state == "active"}
         turns = ((line, line.position.turn) for line in log)
@@ -199,11 +199,11 @@ class SessionState:
         return "outdated" if self._is_outdated(commit) else None
 
     def _is_outdated(self, commit: Commit) -> bool:
-        seen = commit.seen
+        seen = commit.planned_for
         if seen is None or self.last is None:
             return False
         broken_off = commit.exchange.incomplete or self.records[self.last].exchange.incomplete
-        unseen = seen.last != self.last
+        unseen = seen.last_exchange != self.last
         return seen.changes != self.changes or (unseen and (commit.branches_off or broken_off))
 
     def _detail(self, commit: Commit) -> None:
@@ -247,7 +247,7 @@ class SessionState:
             return
         old = self.windows.get(move.profile)
         new = line.position
-        self.windows[move.profile] = new if move.anew or old is None else max(old, new)
+        self.windows[move.profile] = new if move.may_move_back or old is None else max(old, new)
 
     def amend(self, amendment: Amendment) -> int | None:
         record = self.records.get(amendment.exchange)
@@ -256,7 +256,7 @@ class SessionState:
         if record.usage is None:
             record.usage = amendment.usage
         for draft in amendment.drafts:
-            place = locate(draft.card.id)
+            place = parse_message_id(draft.card.id)
             seq = record.span.seq(place.number) if place else None
             if place and seq and place.exchange == amendment.exchange and seq not in self.lines:
                 self._put(seq, draft)
@@ -264,9 +264,9 @@ class SessionState:
         line = self.find(edited.card.id) if edited else None
         if edited is None or line is None or line.card.exchange != amendment.exchange:
             return None
-        return self.edit(line, edited) if wire_of(line) == edited.was else None
+        return self.edit(line, edited) if wire_of(line) == edited.replaced_wire else None
 
-    def edit(self, line: StoredMessage, edited: Edited) -> int:
+    def edit(self, line: StoredMessage, edited: MessageEdit) -> int:
         seq = line.position.seq
         self.lines[seq] = line._replace(card=edited.card, body=edited.body, wire=edited.wire)
         self.changed(line.position)

@@ -20,9 +20,9 @@ from proxy.memory.archive import (
 )
 from proxy.memory.model import (
     Amendment,
-    Ask,
     Commit,
     Exchange,
+    LoadOptions,
     Outcome,
     SessionKey,
     Snapshot,
@@ -56,13 +56,13 @@ class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
     def __repr__(self) -> str:
         return f"<InMemoryStore [{len(self._sessions)} sessions]>"
 
-    def patient(self, seconds: float) -> Self:
+    def with_long_timeout(self, seconds: float) -> Self:
         return self
 
     async def open(self) -> None:
         """Nothing to get ready."""
 
-    def part_of(self, key: SessionKey) -> str:
+    def server_of(self, key: SessionKey) -> str:
         return ""
 
     async def ping(self, key: SessionKey | None = None) -> None:
@@ -80,7 +80,7 @@ class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
     async def peek(self, key: SessionKey) -> None:
         """Memory is always there."""
 
-    async def concerns(self) -> Sequence[str]:
+    async def warnings(self) -> Sequence[str]:
         return ()
 
     async def close(self) -> None:
@@ -94,9 +94,9 @@ class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
 
     # Memory
 
-    async def load(self, key: SessionKey, ask: Ask) -> Snapshot:
+    async def load(self, key: SessionKey, options: LoadOptions) -> Snapshot:
         state = self._find(key)
-        return state.look(ask, self._clock()) if state else Snapshot()
+        return state.look(options, self._clock()) if state else Snapshot()
 
     async def bodies(self, key: SessionKey, ids: Collection[str]) -> dict[str, bytes]:
         state = self._find(key)
@@ -130,7 +130,7 @@ class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
         if outcome == "recorded":
             self._sessions[key] = state
             self._slide(key, state)
-            for due in commit.due:
+            for due in commit.work_requests:
                 self._enqueue(key, due)
         return outcome
 
@@ -166,7 +166,7 @@ class InMemoryStore(InMemoryIndex, InMemoryItems, InMemoryMeter, InMemoryQueue):
         state = self._find(key)
         return state is not None and state.drop_summaries()
 
-    async def stall(self, key: SessionKey, began: float | None = None) -> None:
+    async def mark_stalled(self, key: SessionKey, began: float | None = None) -> None:
         state = self._find_as_of(key, began)
         if state:
             state.stalled = True

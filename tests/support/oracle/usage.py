@@ -13,11 +13,13 @@ class InMemoryMeter:
     def __init__(self) -> None:
         self._spent: dict[str, dict[UsageKey, UsageTotals]] = {}
 
-    async def spend(self, tenant: str, account: UsageKey, spent: UsageTotals) -> None:
+    async def add_usage(self, tenant: str, account: UsageKey, spent: UsageTotals) -> None:
         accounts = self._spent.setdefault(tenant, {})
         accounts[account] = accounts.get(account, UsageTotals()) + spent
 
-    async def spent(self, tenant: str, days: Sequence[str]) -> Mapping[UsageKey, UsageTotals]:
+    async def usage_of_days(
+        self, tenant: str, days: Sequence[str]
+    ) -> Mapping[UsageKey, UsageTotals]:
         accounts = self._spent.get(tenant, {})
         return {account: spent for account, spent in accounts.items() if account.day in days}
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from proxy.memory.model import Due, Kind, SessionKey, Work
+from proxy.memory.model import Kind, SessionKey, Work, WorkRequest
 from proxy.stores.common import rules as pieces
 
 Piece = tuple[str, str, str]
@@ -20,10 +20,10 @@ class InMemoryQueue:
     def __init__(self) -> None:
         self._pieces: dict[Piece, Work] = {}
 
-    async def enqueue(self, key: SessionKey, due: Due) -> None:
+    async def enqueue(self, key: SessionKey, due: WorkRequest) -> None:
         self._enqueue(key, due)
 
-    def _enqueue(self, key: SessionKey, due: Due) -> None:
+    def _enqueue(self, key: SessionKey, due: WorkRequest) -> None:
         place = (*key, due.kind)
         self._pieces[place] = pieces.enqueued(self._pieces.get(place), key, due)
 
@@ -35,7 +35,7 @@ class InMemoryQueue:
         due.sort(key=lambda piece: piece.due)
         return [replace(piece, lease="") for piece in due[:limit]]
 
-    async def asked_for(
+    async def requested_profiles(
         self, tenant: str, sessions: Sequence[str], kind: Kind
     ) -> Mapping[str, str]:
         places = {session: (tenant, session, kind) for session in sessions}
@@ -58,13 +58,13 @@ class InMemoryQueue:
     async def finish(self, work: Work, again: float) -> None:
         self._if_held(work, lambda piece: pieces.finished(piece, work, again))
 
-    async def put_off(self, work: Work, due: float, *, failed: bool) -> None:
+    async def postpone(self, work: Work, due: float, *, failed: bool) -> None:
         self._if_held(work, lambda piece: pieces.postponed(piece, due, failed=failed))
 
     def _if_held(self, work: Work, change: Callable[[Work], Work | None]) -> bool:
         place = _place(work)
         piece = self._pieces.get(place)
-        if piece is None or not pieces.is_held(piece, work):
+        if piece is None or not pieces.has_lease(piece, work):
             return False
         left = change(piece)
         if left is None:

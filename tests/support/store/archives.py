@@ -11,7 +11,7 @@ from proxy.memory.archive import (
     SessionArchive,
     StoredMessage,
 )
-from proxy.memory.model import Edited, SessionKey
+from proxy.memory.model import MessageEdit, SessionKey
 from proxy.memory.store import Store
 from tests.support.store.commits import card
 
@@ -21,14 +21,16 @@ def edited(
     index: int,
     role: str = "user",
     *,
-    was: bytes,
+    replaced_wire: bytes,
     wire: bytes | None = None,
     **fields: Any,
-) -> Edited:
+) -> MessageEdit:
     """A message of ``commits.draft`` with another text."""
     body = b'{"role":"%b","content":"edited"}' % role.encode()
     known = {"digest": "edited", "tokens": 3} | fields
-    return Edited(card=card(exchange, index, role, **known), body=body, wire=wire, was=was)
+    return MessageEdit(
+        card=card(exchange, index, role, **known), body=body, wire=wire, replaced_wire=replaced_wire
+    )
 
 
 async def revise(store: Archive, key: SessionKey, **changes: Any) -> bool:

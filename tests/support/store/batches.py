@@ -47,5 +47,5 @@ def batch(
         rows=b"".join(row(number, seq) for seq in range(first, end)),
         postings=postings,
         ttl=ttl,
-        began=began,
+        session_created_at=began,
     )

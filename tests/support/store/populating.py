@@ -208,22 +208,22 @@ def explained(
         covered = placed.first > summary.seen
         found = recalled if covered else ()
         shown = PromptTrace(
-            summary=summary.tokens if covered else 0,
-            version=summary.version if covered else 0,
-            recall=sum(one.tokens for one in found),
-            before=len(stored),
+            summary_tokens=summary.tokens if covered else 0,
+            summary_version=summary.version if covered else 0,
+            recall_tokens=sum(one.tokens for one in found),
+            messages_before_memories=len(stored),
             order=tuple(range(len(found))),
         ).limited([line.card for line in stored], 500)
         did = Injection(
             status="applied" if stored else "empty",
             messages=len(stored),
-            tokens=tokens[before] - tokens[evicted] + shown.summary + shown.recall,
+            tokens=tokens[before] - tokens[evicted] + shown.summary_tokens + shown.recall_tokens,
             evicted_messages=evicted,
             evicted_tokens=tokens[evicted],
             evicted_reason=("summary" if covered else "window") if evicted else None,
             duration_ms=0.8 + 0.4 * (placed.first % 7),
             recalled=msgspec.Raw(msgspec.json.encode(found)),
-            shown=msgspec.Raw(msgspec.json.encode(shown)),
+            trace=msgspec.Raw(msgspec.json.encode(shown)),
         )
         usage = {"prompt_tokens": did.tokens + 20, "completion_tokens": 200}
         usage["total_tokens"] = sum(usage.values())

@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from proxy.chat.message import ChatMessage
 from proxy.chat.reply.answer import Choice
 from proxy.memory.locks import Locks
-from proxy.memory.model import Ask, SessionKey, Snapshot
+from proxy.memory.model import LoadOptions, SessionKey, Snapshot
 from proxy.memory.planner import Planner
-from proxy.memory.prompt.compose import Rules
+from proxy.memory.prompt.compose import PromptRules
 from proxy.memory.prompt.window import Window
 from proxy.memory.reconciliation.match import Intent
 from proxy.memory.recording.backlog import Backlog
 from proxy.memory.recording.commit import Count, Deferred, ExchangeMeta
 from proxy.memory.recording.concurrent_commit import CommitSettler
 from proxy.memory.recording.listeners import Listeners
-from proxy.memory.recording.recorder import Prepared, Recorder
+from proxy.memory.recording.recorder import PreparedRequest, Recorder
 from proxy.memory.recording.replay import ReplayContext
 from proxy.memory.recording.spool import Spool
 from proxy.memory.store import Store
@@ -33,7 +33,7 @@ OTHER = SessionKey("tenant", "other")
 APART = SessionKey("another", "session")
 """On another server, see FaultyStore."""
 PROFILE = "default"
-ASK = Ask(profile=PROFILE)
+ASK = LoadOptions(profile=PROFILE)
 NOBODY = Listeners()
 
 
@@ -113,9 +113,9 @@ class Workbench:
     quarantined: list[str] = field(default_factory=list)
     edited: list[tuple[SessionKey, Sequence[int]]] = field(default_factory=list)
 
-    async def prepare(self, *messages: ChatMessage, key: SessionKey = KEY) -> Prepared:
+    async def prepare(self, *messages: ChatMessage, key: SessionKey = KEY) -> PreparedRequest:
         asked: Sequence[ChatMessage] = messages or (said("hello"),)
-        return await self.recorder.prepare(key, ASK, asked, Intent(), Rules(window=Window()))
+        return await self.recorder.prepare(key, ASK, asked, Intent(), PromptRules(window=Window()))
 
     async def history(self, key: SessionKey = KEY) -> list[str]:
         """Ids of the exchanges in the store, in order, and that each is contiguous."""

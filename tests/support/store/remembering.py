@@ -16,7 +16,7 @@ from proxy.recall.query.words import Corpus, TermEntry, analyse, pack, tokenize
 from proxy.recall.ranking.match import Matches, Numbers, candidates, match
 from proxy.recall.ranking.packing import SAID_BY_USER, Array, read_rows
 from proxy.recall.ranking.score import Ranked, RankingOptions, count_worth_reading, rank_passages
-from proxy.recall.ranking.select import Passage, allotted_tokens, choose, is_relevant
+from proxy.recall.ranking.select import Passage, allotted_tokens, choose_passages, is_relevant
 
 NOW = 1_800_000_000.0
 """15 January 2027, a Friday."""
@@ -104,7 +104,7 @@ class Person:
             : count_worth_reading(np.array([each.tokens for each in ranked], np.uint16), budget)
         ]
         room = allotted_tokens(matches, budget)
-        chosen = choose(matches, short, self.passages.get, room, (text,))
+        chosen = choose_passages(matches, short, self.passages.get, room, (text,))
         return [passage.text for passage in chosen]
 
 

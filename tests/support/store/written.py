@@ -24,15 +24,15 @@ from proxy.memory.erasure import Subject
 from proxy.memory.items import Change, Item, ItemOwner, Place, item_pages
 from proxy.memory.model import (
     Amendment,
-    Ask,
     Card,
-    Due,
     Injection,
+    LoadOptions,
     Position,
     SessionKey,
     State,
     Summary,
     WindowMove,
+    WorkRequest,
 )
 from proxy.memory.store import Store
 from proxy.memory.usage import UsageKey, UsageTotals
@@ -58,7 +58,7 @@ STATES: tuple[State, ...] = ("superseded",)
 FOREVER = 1e9
 """Seconds: behind all times of these tests."""
 CARD = Card.__struct_fields__
-SINCE = CARD.index("words")
+SINCE = CARD.index("side_text_tokens")
 """Where the fields begin that cards have gained since."""
 GAINED = "keyed"
 """The field that exchanges have gained since."""
@@ -79,10 +79,16 @@ async def write(store: Backend) -> None:
 
 async def _talk(store: Backend) -> None:
     memory = Injection(status="injected", messages=3, tokens=7, recalled=msgspec.Raw(b'[{"a":1}]'))
-    due = (Due(kind="summary", profile="default", at=1000.0),)
+    due = (WorkRequest(kind="summary", profile="default", due_at=1000.0),)
     system = b'[{"role":"system","content":"be brief"}]'
     first = chat(
-        "x1", user="kai", system=system, system_tokens=3, reserved=1, idempotency_key="k1", due=due
+        "x1",
+        user="kai",
+        system=system,
+        system_tokens=3,
+        reserved=1,
+        idempotency_key="k1",
+        work_requests=due,
     )
     first = msgspec.structs.replace(
         first, exchange=msgspec.structs.replace(first.exchange, memory=memory, follows="")
@@ -105,7 +111,9 @@ async def _talk(store: Backend) -> None:
 async def _edit(store: Backend) -> None:
     for number in range(1, 4):
         await store.commit(EDITED, chat(f"e{number}", at=1000.0 + number, user="kai"))
-    change = edited("e1", 0, was=draft("e1", 0).body, wire=b'{"role":"user","content":"new"}')
+    change = edited(
+        "e1", 0, replaced_wire=draft("e1", 0).body, wire=b'{"role":"user","content":"new"}'
+    )
     seen = await store.session(EDITED)
     assert seen is not None
     details = Details(title="Über Käse", metadata=b'{"a":[1,null]}', ttl=50_000, system=b"[]")
@@ -114,17 +122,22 @@ async def _edit(store: Backend) -> None:
         removed=("e2.0", "e2.1"),
         superseded=("e3.1",),
         details=details,
-        was=seen.details,
+        expected_details=seen.details,
     )
     assert await store.revise(EDITED, revision)
-    await store.stall(EDITED)
+    await store.mark_stalled(EDITED)
     await store.commit(BRIEF, chat("b1", at=1500.0, ttl=30_000))
-    await store.enqueue(EDITED, Due(kind="learning", profile="p", at=2000.0, after=5, later=9000.0))
-    await store.enqueue(BRIEF, Due(kind="summary", profile="q", at=3000.0))
+    await store.enqueue(
+        EDITED,
+        WorkRequest(
+            kind="learning", profile="p", due_at=2000.0, min_requests=5, due_if_fewer=9000.0
+        ),
+    )
+    await store.enqueue(BRIEF, WorkRequest(kind="summary", profile="q", due_at=3000.0))
     (work,) = (each for each in await store.waiting(3000.0, 9) if each.session == BRIEF.session)
     held = await store.claim(work, 3000.0, 3600.0)
     assert held is not None
-    await store.put_off(held, 4000.0, failed=True)
+    await store.postpone(held, 4000.0, failed=True)
 
 
 async def _put_back(store: Backend) -> None:
@@ -162,8 +175,8 @@ def _put(place: Place, value: bytes, expires_at: float | None = None) -> Change:
 async def _spend(store: Backend) -> None:
     for day in DAYS:
         spent = UsageTotals(calls=2, failed=1, input_tokens=30, output_tokens=4, micro_usd=5)
-        await store.spend(TENANT, UsageKey(day, "summary"), spent)
-    await store.spend(TENANT, UsageKey(DAYS[0], "facts"), UsageTotals(calls=1))
+        await store.add_usage(TENANT, UsageKey(day, "summary"), spent)
+    await store.add_usage(TENANT, UsageKey(DAYS[0], "facts"), UsageTotals(calls=1))
 
 
 async def _index(store: Backend) -> None:
@@ -193,7 +206,7 @@ async def read(store: Backend) -> Any:
         "work": [msgspec.structs.replace(each, lease="") for each in await _work(store)],
         "items": [await _shelf(store, shelf) for shelf in (KAI, NOBODY)],
         "people": await store.people(TENANT),
-        "spent": sorted((await store.spent(TENANT, DAYS)).items()),
+        "spent": sorted((await store.usage_of_days(TENANT, DAYS)).items()),
         "erased": [[await store.is_erased([s], at) for at in (3999.0, 4250.0)] for s in SUBJECTS],
         "indexes": [await _indexed(store, owner) for owner in OWNERS],
     }
@@ -213,16 +226,16 @@ async def _listed(store: Backend, tenant: str, user: str | None) -> list[Page[Se
 
 async def _session(store: Backend, key: SessionKey) -> dict[str, Any]:
     asks = (
-        Ask(profile="default", whole=True, idempotency_key="k4"),
-        Ask(profile="default", max_messages=1, uncovered=5),
-        Ask(profile="other", max_tokens=15),
+        LoadOptions(profile="default", whole=True, idempotency_key="k4"),
+        LoadOptions(profile="default", max_messages=1, max_uncovered_tokens=5),
+        LoadOptions(profile="other", max_tokens=15),
     )
     entries = await lines(store, key)
     ids = [each.card.id for each in entries]
     placed = await exchanges(store, key, 2)
     return {
         "session": await store.session(key),
-        "loads": [await _load(store, key, ask) for ask in asks],
+        "loads": [await _load(store, key, options) for options in asks],
         "lines": entries,
         "bodies": sorted((await store.bodies(key, ids)).items()),
         "messages": await store.messages(key, STATES, 0, 100),
@@ -232,12 +245,13 @@ async def _session(store: Backend, key: SessionKey) -> dict[str, Any]:
     }
 
 
-async def _load(store: Backend, key: SessionKey, ask: Ask) -> dict[str, Any]:
-    """What an earlier release saw too: when a session began it did not tell here."""
-    seen = await store.load(key, ask)
+async def _load(store: Backend, key: SessionKey, options: LoadOptions) -> dict[str, Any]:
+    """What an earlier release loaded too, with its names; it did not load when a session began."""
+    seen = await store.load(key, options)
     lookup: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(seen))
     session = await store.session(key)
-    assert lookup.pop("began") == (session.created_at if session else 0.0)
+    lookup["lost"] = lookup.pop("missing_messages")
+    assert lookup.pop("created_at") == (session.created_at if session else 0.0)
     return lookup
 
 

@@ -16,12 +16,12 @@ from msgspec.structs import replace
 
 from proxy.chat.message import ChatMessage
 from proxy.chat.reply.answer import Choice
-from proxy.gateway.context import ProfileRules, RequestContext, ask_of, rules_of, window_of
+from proxy.gateway.context import ProfileRules, RequestContext, load_options_of, rules_of, window_of
 from proxy.gateway.identity import NO_IDENTITY
 from proxy.gateway.recording.exchange_recorder import due_of
-from proxy.memory.model import Ask, Entry, Exchange, SessionKey, Snapshot
-from proxy.memory.planner import Planned
-from proxy.memory.prompt.compose import Prompt, Rules
+from proxy.memory.model import Entry, Exchange, LoadOptions, SessionKey, Snapshot
+from proxy.memory.planner import PlannedRequest
+from proxy.memory.prompt.compose import Prompt, PromptRules
 from proxy.memory.prompt.window import Window
 from proxy.memory.reconciliation.match import Intent
 from proxy.memory.recording.commit import ExchangeMeta, build_commit, pending_record
@@ -75,7 +75,7 @@ class View:
     """A prompt, and the session that it is a view of: what each of its messages came to."""
 
     before: Snapshot
-    planned: Planned
+    planned: PlannedRequest
     m: Sequence[ChatMessage]
     wrong: list[str] = field(default_factory=list)
     evicted: set[str] = field(default_factory=set)
@@ -186,9 +186,9 @@ class Chronicle:
 
     async def look(self) -> Snapshot:
         """The session as the next request finds it, all of it."""
-        rules = Rules(window=Window(), inject=False)
-        ask = Ask(profile="", whole=True)
-        return (await self.recorder.prepare(self.key, ask, (), Intent(), rules)).snapshot
+        rules = PromptRules(window=Window(), inject=False)
+        options = LoadOptions(profile="", whole=True)
+        return (await self.recorder.prepare(self.key, options, (), Intent(), rules)).snapshot
 
     async def say(
         self, m: Sequence[ChatMessage], answer: Choice, intent: Intent | None = None
@@ -199,8 +199,8 @@ class Chronicle:
         rules = rules_of(REQUEST, context, lambda text: EACH)
         before = await self.look()
         intent = replace(intent or Intent(), now=now)
-        ask = ask_of(context, rules)
-        planned = (await self.recorder.prepare(self.key, ask, m, intent, rules)).planned
+        options = load_options_of(context, rules)
+        planned = (await self.recorder.prepare(self.key, options, m, intent, rules)).planned
         await self.meanwhile()
         self.exchanges += 1
         exchange = Exchange(
@@ -211,7 +211,7 @@ class Chronicle:
             incomplete=not answer.complete,
         )
         pending = pending_record(planned.plan, planned.prompt, m, planned.snapshot)
-        meta = ExchangeMeta(exchange, due=due_of(context, now))
+        meta = ExchangeMeta(exchange, work_requests=due_of(context, now))
         commit = build_commit(pending, [answer], meta, lambda raw: EACH)
         assert await self.recorder.record(self.key, commit) in ("recorded", "spooled")
         return View(before, planned, m)

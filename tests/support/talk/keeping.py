@@ -10,7 +10,7 @@ from typing import Any
 from openai import AsyncOpenAI
 from openai.types.responses import Response
 
-from proxy.memory.model import Ask, SessionKey
+from proxy.memory.model import LoadOptions, SessionKey
 from proxy.tenancy import digest_of
 from tests.support.rig import KEY, Rig
 from tests.support.talk.words import names
@@ -51,7 +51,7 @@ class Keeping:
     async def log(self, session: str, key: str = KEY) -> str:
         """A session's active log, in shorthand."""
         at, store = SessionKey(digest_of(key.encode()), session), self.rig.store.real
-        snapshot = await store.load(at, Ask(profile="", whole=True))
+        snapshot = await store.load(at, LoadOptions(profile="", whole=True))
         ids = [entry.card.id for entry in snapshot.log]
         bodies = await store.bodies(at, ids)
         return names(json.loads(bodies[id]) for id in ids)

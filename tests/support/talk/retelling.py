@@ -16,11 +16,11 @@ from typing import Any
 
 from proxy.chat.message import ChatMessage, read_message
 from proxy.chat.reply.answer import make_choice
-from proxy.memory.model import Ask, Commit, Exchange, Snapshot
-from proxy.memory.prompt.compose import Rules, compose, render
+from proxy.memory.model import Commit, Exchange, LoadOptions, Snapshot
+from proxy.memory.prompt.compose import PromptRules, compose, render
 from proxy.memory.prompt.window import Window
 from proxy.memory.reconciliation.match import Intent
-from proxy.memory.reconciliation.reconcile import reconcile, rerender
+from proxy.memory.reconciliation.reconcile import answer_comparison, reconcile
 from proxy.memory.recording.commit import ExchangeMeta, build_commit, pending_record
 from proxy.memory.recording.overlay import overlay
 from tests.support.upstream.strict import validate
@@ -55,8 +55,8 @@ class Session:
     def say(self, sent: Sequence[Json], answer: Json, intent: Intent = Intent()) -> list[Json]:  # noqa: B008
         """One exchange; what the upstream got, which it takes or refuses."""
         m, bodies = read(sent), self.snapshot.bodies
-        plan = reconcile(self.snapshot, m, intent, rerender(bodies))
-        prompt = compose(self.snapshot, plan, m, Rules(window=self.window))
+        plan = reconcile(self.snapshot, m, intent, answer_comparison(bodies))
+        prompt = compose(self.snapshot, plan, m, PromptRules(window=self.window))
         pieces = render(prompt, m, bodies)
         raw = (x.raw if isinstance(x, ChatMessage) else x for x in pieces)
         got: list[Json] = [json.loads(piece) for piece in raw]
@@ -74,7 +74,7 @@ class Session:
         outlined = pending_record(plan, prompt, m, self.snapshot)
         commit = build_commit(outlined, [choice], ExchangeMeta(exchange), lambda raw: 10)
         self.commits.append(commit)
-        self.snapshot = overlay(self.snapshot, commit, Ask(profile=""))
+        self.snapshot = overlay(self.snapshot, commit, LoadOptions(profile=""))
         return got
 
     @property

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from proxy.chat.message import ChatMessage
 from proxy.memory.model import Card, Entry, Exchange, Position, Snapshot
-from proxy.memory.reconciliation.match import Likeness
+from proxy.memory.reconciliation.match import AnswerLikeness
 from proxy.memory.reconciliation.plan import Plan
 
 _WORD = re.compile(
@@ -118,10 +118,10 @@ def names(plan_part: Sequence[Entry | int], m: Sequence[ChatMessage]) -> str:
 
 
 def recorded(plan: Plan, m: Sequence[ChatMessage]) -> str:
-    return " ".join(m[fresh.i].digest for fresh in plan.fresh)
+    return " ".join(m[fresh.i].digest for fresh in plan.new_messages)
 
 
-def rerendered(message: ChatMessage, card: Card) -> Likeness:
+def rerendered(message: ChatMessage, card: Card) -> AnswerLikeness:
     """``a1*`` is ``a1`` in another dress, ``a1+`` goes on behind it."""
-    dresses: dict[str, Likeness] = {f"{card.digest}*": "same", f"{card.digest}+": "continued"}
+    dresses: dict[str, AnswerLikeness] = {f"{card.digest}*": "same", f"{card.digest}+": "continued"}
     return dresses.get(message.digest, "")

@@ -16,8 +16,8 @@ import msgspec
 
 from proxy.chat.message import ChatMessage
 from proxy.chat.reply.answer import Choice
-from proxy.memory.model import Ask, Commit, Exchange, Snapshot
-from proxy.memory.prompt.compose import Prompt, Rules, compose
+from proxy.memory.model import Commit, Exchange, LoadOptions, Snapshot
+from proxy.memory.prompt.compose import Prompt, PromptRules, compose
 from proxy.memory.prompt.window import Window
 from proxy.memory.reconciliation.match import Intent
 from proxy.memory.reconciliation.plan import Plan
@@ -58,7 +58,7 @@ class Memory:
         plan = reconcile(
             self.snapshot, m, msgspec.structs.replace(intent, now=self.clock), rerendered
         )
-        return plan, compose(self.snapshot, plan, m, Rules(window=self.window))
+        return plan, compose(self.snapshot, plan, m, PromptRules(window=self.window))
 
     def say(
         self,
@@ -81,7 +81,7 @@ class Memory:
         commit = build_commit(outlined, [answer], ExchangeMeta(exchange), lambda raw: 10)
         self.commits.append(commit)
         self.history.update(draft.card.digest for draft in commit.drafts)
-        self.snapshot = overlay(self.snapshot, commit, Ask(profile=""))
+        self.snapshot = overlay(self.snapshot, commit, LoadOptions(profile=""))
         return [m[x].digest if isinstance(x, int) else x.card.digest for x in prompt.pieces]
 
     @property

@@ -13,7 +13,16 @@ from typing import Any
 
 from proxy.background.completion import Assignment, Completed
 from proxy.chat import jsontext
-from proxy.memory.model import Ask, Commit, Entry, SessionKey, Snapshot, Summary, WindowMove, Work
+from proxy.memory.model import (
+    Commit,
+    Entry,
+    LoadOptions,
+    SessionKey,
+    Snapshot,
+    Summary,
+    WindowMove,
+    Work,
+)
 from proxy.memory.prompt.window import Window
 from proxy.memory.store import Store
 from proxy.settings import ProfileSettings
@@ -22,7 +31,7 @@ from tests.support.clock import Clock
 from tests.support.store.commits import chat
 
 PROFILE = "default"
-WHOLE = Ask(profile=PROFILE, whole=True)
+WHOLE = LoadOptions(profile=PROFILE, whole=True)
 TEMPLATE = "Told: {summary}\n=====\n{new_lines}"
 
 Answer = str | Completed | BaseException | Callable[[Assignment], str]
@@ -66,7 +75,7 @@ class Narrator:
         self.meanwhile: Callable[[], Awaitable[None]] | None = None
         self.known = True
 
-    def ready(self, assignment: Assignment) -> bool:
+    def is_ready(self, assignment: Assignment) -> bool:
         return self.known
 
     async def complete(self, assignment: Assignment) -> Completed:

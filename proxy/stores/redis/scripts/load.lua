@@ -12,7 +12,7 @@
 -- attempt's usage, entries joined by commas, how many messages the window should have, seqs of those
 -- that exist joined by commas, their bodies, inactive choices joined by commas, summary, changes,
 -- stalled, size of the log, stamp, next, the turn it begins with, whether the cached log is current and
--- was left out (0/1), for a session without user what index_look.lua returns without terms, whether
+-- was left out (0/1), for a session without user what index_lookup.lua returns without terms, whether
 -- the inactive choices must be read with load_choices.lua (0/1), whether the newest cached passage
 -- still exists (0/1), when the session began }.
 -- Of a whole log the entries are only the first PIECE, since a long script would block the server; the

@@ -94,7 +94,12 @@ WHERE tenant = ?1 AND user = ?2 AND session = ?3 AND ifnull(expires_at > ?4, TRU
 
 
 def write(connection: Connection, now: float, owner: Owner, batch: IndexBatch) -> bool:
-    named = {**owner._asdict(), "now": now, "talk": batch.session, "began": batch.began}
+    named = {
+        **owner._asdict(),
+        "now": now,
+        "talk": batch.session,
+        "began": batch.session_created_at,
+    }
     there, *row, is_alive = connection.execute(_BEFORE, named).fetchone()
     index = IndexRow(*row) if row[0] and is_alive else IndexRow(0)
     if not there or (index.revision, index.passages) != (batch.revision, batch.first):

@@ -5,7 +5,7 @@
 -- ARGV: the session, the limit of messages, whether active and superseded ones (0/1 each), the limit of
 -- places to examine.
 -- Returns { the session's meta as by HGETALL }; if the session exists and has no user, then also what
--- index_look.lua and messages.lua return, from the message on that the mark names.
+-- index_lookup.lua and messages.lua return, from the message on that the mark names.
 
 local meta = redis.call('HGETALL', META)
 if #meta == 0 or redis.call('HEXISTS', META, 'owner') == 1 then return { meta } end

@@ -10,7 +10,7 @@ from cachetools import LRUCache
 from msgspec.structs import replace
 
 from proxy.recall.index import IndexBatch, IndexLookup, IndexMark, Owner
-from proxy.stores.sqlite.known.changes import Era
+from proxy.stores.sqlite.caches.changes import Era
 
 MAX_OWNERS = 2_000
 """Owners whose index heads are cached: up to some kilobytes each."""

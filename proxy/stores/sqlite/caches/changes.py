@@ -7,7 +7,7 @@ has written, and caches that this process keeps up to date are valid.
 
 from __future__ import annotations
 
-from proxy.stores.sqlite.known.wal_index import WalIndex, writes_between
+from proxy.stores.sqlite.caches.wal_index import WalIndex, writes_between
 
 
 class Era:

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 
 from proxy.memory.items import Change, Item, ItemOwner, OwnedPlace, Place
-from proxy.stores.sqlite.known.changes import Era
+from proxy.stores.sqlite.caches.changes import Era
 
 MAX_BYTES = 4 * 1024 * 1024
 """The size of the cache: values, and ITEM_BYTES for each place, also those without an item."""

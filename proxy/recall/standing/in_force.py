@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from proxy.recall.standing.standing import StandingInstruction, head_and_tail
-from proxy.recall.standing.topics import ALLERGY, EATING, GENERIC, SINGLE_VALUED, jaccard, stems
+from proxy.recall.standing.topics import (
+    ALLERGY,
+    EATING,
+    GENERIC,
+    MEAT,
+    SINGLE_VALUED,
+    jaccard,
+    stems,
+)
 
 SAME_TOPIC = 0.6
 """Two instructions are about the same topic from this Jaccard index of their words on."""
@@ -102,6 +110,7 @@ def _withdrawn_parts(new: StandingInstruction, old: StandingInstruction) -> set[
         return set(parts)
     # To withdraw one allergy, diet or food says nothing about others.
     named = (new.words - ALLERGY - SINGLE_VALUED or new.words) - EATING
+    named -= MEAT if "<diet>" in new.words else frozenset()
     shared = {place: len(named & part.words) for place, part in parts.items()}
     whole = {i for i, part in parts.items() if shared[i] and part.words - GENERIC <= named}
     most = max(1, WITHDRAWN * len(named), *shared.values())

@@ -112,9 +112,14 @@ def _withdrawn_parts(new: StandingInstruction, old: StandingInstruction) -> set[
     named = (new.words - ALLERGY - SINGLE_VALUED or new.words) - EATING
     named -= MEAT if "<diet>" in new.words else frozenset()
     shared = {place: len(named & part.words) for place, part in parts.items()}
-    whole = {i for i, part in parts.items() if shared[i] and part.words - GENERIC <= named}
+    whole = {i for i, part in parts.items() if shared[i] and _is_wholly_named(part, named)}
     most = max(1, WITHDRAWN * len(named), *shared.values())
     return whole or {place for place, share in shared.items() if share >= most}
+
+
+def _is_wholly_named(part: StandingInstruction, named: frozenset[str]) -> bool:
+    """Whether all words of a part are named; of a diet, meat is enough."""
+    return part.words - GENERIC - MEAT <= named or bool("<diet>" in part.words and named & MEAT)
 
 
 def pinned(

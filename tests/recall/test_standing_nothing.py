@@ -106,6 +106,8 @@ NOTHING = [
     'What does "from now on" mean?',
     "In the future I want to be a doctor",
     "How do I stop using emojis in Slack?",
+    "How do I say: when you write, use a pen?",
+    "How do I say in French: when you write to me, use short sentences?",
     "Should I avoid using jargon in my thesis?",
     "Add a comment whenever you see a bug in this function",
     "Don't worry, I'll never do it again",

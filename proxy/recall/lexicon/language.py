@@ -97,7 +97,8 @@ class Dates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Expressions for days and times.
 
     Patterns may use {NUMBER}, {UNIT}, {SEASON}, {YEAR} and {DAY}; their results are the groups
-    number, unit, season, year, month, day, weekday; half, if it is half a unit, and more, if it is one half more.
+    number, unit, season, year, month, day, weekday; half, if it is half a unit, and more, if it
+    is one half more.
     """
 
     months: tuple[str, ...] = ()

@@ -139,6 +139,7 @@ def test_what_is_withdrawn_holds_no_longer(old: str, withdrawal: str) -> None:
         ("I don't eat meat.", "I eat meat again."),
         ("I'm vegetarian.", "I eat meat again."),
         ("We're vegetarians.", "We eat meat again."),
+        ("We don't eat meat.", "We eat meat again."),
         ("I'm a vegan.", "I've started eating red meat again."),
         ("Ich bin Vegetarier.", "Ich esse wieder Fleisch."),
         ("Je suis végétarienne.", "Je remange de la viande."),

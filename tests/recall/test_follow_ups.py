@@ -109,6 +109,7 @@ async def test_what_is_answered_in_the_window_recalls_next_to_nothing(
         ("What about her, is Biscuit well?", ("Where is Oslo?", "In Norway."), "Biscuit"),
         ("So how was the soup?", ("Where is Oslo?", "In Norway."), "soup"),
         ("And who was her cat again?", ("Where is Oslo?", "In Norway."), "Biscuit"),
+        ("and biscuit?", ("Where is Oslo?", "In Norway."), "Biscuit"),
     ],
     ids=[
         "goes-on-about-the-past",
@@ -120,6 +121,7 @@ async def test_what_is_answered_in_the_window_recalls_next_to_nothing(
         "names-somebody",
         "asks-for-what-was",
         "asks-once-more",
+        "names-somebody-in-small-letters",
     ],
 )
 async def test_what_goes_on_about_the_past_is_found(

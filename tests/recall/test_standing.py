@@ -137,6 +137,8 @@ INSTRUCTIONS = [
 ]
 
 PREFERENCES = [
+    "We don't eat meat.",
+    "We never eat pork or fish.",
     "I prefer short answers.",
     "I'm planning a trip and I prefer trains over planes.",
     "I usually prefer working in the morning, how can I plan that?",

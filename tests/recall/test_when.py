@@ -32,6 +32,7 @@ SAYS_LAST_WEEK = (
     *("sidste uge", "forrige uke", "geçen hafta", "지난주"),
 )
 SAYS_LAST_MONTH = (
+    *("ende letzten monats", "в конце прошлого месяца", "pod koniec zeszłego miesiąca", "上個月底"),
     "le mois dernier",
     "lo scorso mese",
     "в прошлом месяце",
@@ -57,6 +58,15 @@ SAYS_WEEK_BEFORE_LAST = (
         "지지난주",
         "на позапрошлой неделе",
     ),
+)
+SAYS_LAST_SUMMER = (
+    *("last summer", "letzten sommer", "l'été dernier", "el verano pasado", "l'estate scorsa"),
+    *("la scorsa estate", "verão passado", "afgelopen zomer", "zeszłego lata", "прошлым летом"),
+    *("förra sommaren", "sidste sommer", "geçen yaz"),
+)
+SAYS_THE_OTHER_DAY = (
+    *("the other day", "neulich", "l'autre jour", "el otro día", "l'altro giorno", "no outro dia"),
+    *("onlangs", "niedawno", "на днях", "häromdagen", "forleden", "geçen gün"),
 )
 SAYS_MONDAY = (
     "w zeszły poniedziałek",
@@ -256,6 +266,32 @@ def test_what_only_tells_a_time_is_found_where_no_message_asked_for_has_the_word
         "When did I lose my keys?", options=RankingOptions(session=2)
     )
     assert found == [dentist.text]
+
+
+SUMMER, FAR_SUMMER = (date(2026, 6, 1), date(2026, 8, 31)), (date(2025, 12, 1), date(2026, 2, 28))
+
+
+@pytest.mark.parametrize("text", SAYS_LAST_SUMMER)
+def test_last_summer_is_that_of_either_hemisphere(text: str) -> None:
+    assert day_spans(text, NOW) == (SUMMER, FAR_SUMMER)
+
+
+@pytest.mark.parametrize("text", SAYS_THE_OTHER_DAY)
+def test_the_other_day_is_one_of_two_weeks(text: str) -> None:
+    assert day_spans(text, NOW) == ((date(2027, 1, 1), TODAY),)
+
+
+@pytest.mark.parametrize(
+    ("today", "expected"),
+    [
+        (datetime(2026, 4, 10), (date(2026, 3, 1), date(2026, 4, 10))),
+        (datetime(2026, 7, 20), (date(2026, 3, 1), date(2026, 5, 31))),
+        (datetime(2026, 9, 20), (date(2026, 9, 1), date(2026, 9, 20))),
+    ],
+)
+def test_this_spring_is_or_has_just_been(today: datetime, expected: tuple[date, date]) -> None:
+    for text in ("this spring", "dieses frühjahr", "ce printemps", "esta primavera", "этой весной"):
+        assert day_spans(text, today.replace(tzinfo=UTC).timestamp()) == (expected,)
 
 
 def test_only_texts_with_times_tell_a_time() -> None:

@@ -96,14 +96,17 @@ class Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Dates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Expressions for days and times.
 
-    Patterns may use {NUMBER}, {UNIT}, {YEAR} and {DAY}; their results are the groups number, unit,
-    year, month, day, weekday; half, if it is half a unit, and more, if it is one half more.
+    Patterns may use {NUMBER}, {UNIT}, {SEASON}, {YEAR} and {DAY}; their results are the groups
+    number, unit, season, year, month, day, weekday; half, if it is half a unit, and more, if it
+    is one half more.
     """
 
     months: tuple[str, ...] = ()
     """Words for each month, from January on."""
     weekdays: tuple[str, ...] = ()
     """Words for each day of the week, from Monday on."""
+    seasons: tuple[str, ...] = ()
+    """Words for each season, from spring on."""
     units: dict[Unit, str] = {}
     """Words for units of time, in all their forms."""
     numbers: tuple[str, ...] = ()
@@ -132,6 +135,11 @@ class Dates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The unit before the last one."""
     this: tuple[str, ...] = ()
     """The current unit, up to now; not for years, which most of a history is in."""
+    last_season: tuple[str, ...] = ()
+    this_season: tuple[str, ...] = ()
+    """The last season of a name that has ended, and the one that is or has just been."""
+    lately: tuple[str, ...] = ()
+    """A day of about the last two weeks ("the other day")."""
     last_weekday: tuple[str, ...] = ()
     """Unambiguously the last such day before today; {WEEKDAY} matches a day of the week."""
     weekday: tuple[str, ...] = ()

@@ -10,7 +10,7 @@ from proxy.recall.lexicon.cues import Cue
 from proxy.recall.lexicon.folding import RUN, fold
 from proxy.recall.lexicon.loader import vocabulary
 from proxy.recall.query import wording
-from proxy.recall.query.dates import is_weekday
+from proxy.recall.query.dates import is_weekday, tells_time
 from proxy.recall.query.words import ENGLISH, TokenizedText, is_stop_word
 
 READ_WORDS = 48
@@ -47,6 +47,15 @@ def asks_about_past(message: TokenizedText) -> bool:
     if not any(cue.search(message.folded, message.possible_cues) for cue in was):
         return False
     return not _has_anaphor(message)
+
+
+def asks_for_one_name(message: TokenizedText) -> bool:
+    """Whether a question that refers back is only a word like "and", and one that may be a name
+    without its capital ("and anna?"): most things have an article."""
+    runs = RUN.findall(message.folded)
+    if len(runs) != 2 or is_stop_word(runs[1], message.language):
+        return False
+    return not (tells_time(message.folded) or _has_anaphor(message))
 
 
 def _has_anaphor(message: TokenizedText) -> bool:

@@ -47,6 +47,7 @@ UNITS = {
     for word in names.split()
 }
 NUMBERS = {word: n + 1 for word, n in word_positions(lambda each: each.dates.numbers).items()}
+SEASONS = word_positions(lambda each: each.dates.seasons)
 WEEKDAYS = word_positions(lambda each: each.dates.weekdays)
 WEEKDAY = word_pattern(name for name in WEEKDAYS if len(name) > 1)
 

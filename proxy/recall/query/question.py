@@ -20,7 +20,12 @@ from proxy.recall.lexicon.cues import PossibleCues
 from proxy.recall.lexicon.folding import RUN, fold
 from proxy.recall.lexicon.loader import LANGUAGES
 from proxy.recall.query import self_statements, wording
-from proxy.recall.query.continuation import asks_about_past, contains_name, refers_back
+from proxy.recall.query.continuation import (
+    asks_about_past,
+    asks_for_one_name,
+    contains_name,
+    refers_back,
+)
 from proxy.recall.query.counting import count_words
 from proxy.recall.query.dates import DAY, utc_offset
 from proxy.recall.query.related import irregular_forms, related_words, synonyms
@@ -140,7 +145,7 @@ class Question(msgspec.Struct, frozen=True):
     ``speaker_terms``: of the speakers that it may name.  ``about_user``, ``about_assistant``: it
     asks what this one said.  ``asks_order``: it asks for an order of events.  ``asks_list``: it
     asks for all there are of something.  ``is_general``: it asks what anybody might ask.
-    ``asks_past_or_own``: one that refers back asks about the past, or about the user's own.
+    ``asks_past_or_own``: one that refers back asks about the past, the user's own, or one name.
     """
 
     text: str = ""
@@ -206,7 +211,9 @@ def read_question(
         context_terms=frozenset()
         if alone.about_assistant or contains_name(text)
         else _first_terms(context),
-        asks_past_or_own=_is_own(message) or asks_about_past(message),
+        asks_past_or_own=_is_own(message)
+        or asks_about_past(message)
+        or (has_question_mark(text) and asks_for_one_name(message)),
     )
 
 

@@ -22,6 +22,7 @@ from proxy.recall.query.dates import (
     MONTHS,
     NUMBERS,
     OF,
+    SEASONS,
     UNITS,
     WEEKDAY,
     WEEKDAYS,
@@ -42,6 +43,8 @@ MAX_MONTHS = 24
 MAX_SLACK = timedelta(days=366)
 """Days that "three decades ago" may mean, either way: about ``MAX_MONTHS`` in all."""
 _MAX_DATES = 8
+JUST_BEEN = timedelta(days=92)
+"""After its end a season is still "this" one for so long."""
 
 _A_FEW = frozenset(
     word for each in LANGUAGES for three in each.dates.numbers[2:3] for word in three.split()[1:]
@@ -60,6 +63,7 @@ def _parts(said: Dates) -> Mapping[str, str]:
     return {
         "UNIT": word_pattern(" ".join(said.units.values()).split()),
         "NUMBER": number_pattern(said),
+        "SEASON": word_pattern(" ".join(said.seasons).split()),
         "YEAR": YEAR,
     }
 
@@ -79,6 +83,9 @@ _AGO = AnyOf(_written(lambda said: said.ago))
 _LAST = AnyOf(_written(lambda said: said.last))
 _BEFORE_LAST = AnyOf(_written(lambda said: said.before_last))
 _THIS = AnyOf(_written(lambda said: said.this))
+_LAST_SEASON = AnyOf(_written(lambda said: said.last_season))
+_THIS_SEASON = AnyOf(_written(lambda said: said.this_season))
+_LATELY = AnyOf(_written(lambda said: said.lately))
 _LAST_WEEKDAY = AnyOf([rf"\b(?P<weekday>{WEEKDAY})\b", *_written(lambda said: said.weekday)])
 _IN_MONTH = AnyOf(
     [
@@ -183,6 +190,43 @@ def _this(pattern: re.Pattern[str], text: str, today: date) -> Iterator[DaySpan]
         yield today - timedelta(days=today.day - 1 if of_month else today.weekday()), today
 
 
+def _last_season(pattern: re.Pattern[str], text: str, today: date) -> Iterator[DaySpan]:
+    for match in pattern.finditer(text):
+        for first, last in _seasons(named_groups(match)["season"], today):
+            if last < today:
+                yield first, last
+
+
+def _this_season(pattern: re.Pattern[str], text: str, today: date) -> Iterator[DaySpan]:
+    for match in pattern.finditer(text):
+        for first, last in _seasons(named_groups(match)["season"], today):
+            if first <= today < last + JUST_BEEN:
+                yield first, min(last, today)
+
+
+def _seasons(name: str, today: date) -> Iterator[DaySpan]:
+    """The season of each hemisphere that began last, and that before it if it is not over: where
+    the user lives is unknown."""
+    for month in (3 + 3 * SEASONS[name], 9 + 3 * SEASONS[name]):
+        begun = 12 * today.year + today.month - 1
+        begun -= (begun - (month - 1)) % 12
+        span = _months(begun)
+        yield span
+        if span[1] >= today:
+            yield _months(begun - 12)
+
+
+def _months(first: int) -> DaySpan:
+    """Three months from one on, which is counted from year 0 on."""
+    last = first + 2
+    return date(first // 12, first % 12 + 1, 1), _whole_month(last // 12, last % 12 + 1)[1]
+
+
+def _lately(pattern: re.Pattern[str], text: str, today: date) -> Iterator[DaySpan]:
+    for _ in pattern.finditer(text):
+        yield _before(today, 1, "fortnight"), today
+
+
 def _weekday(pattern: re.Pattern[str], text: str, today: date) -> Iterator[DaySpan]:
     for match in pattern.finditer(text):
         number = WEEKDAYS[named_groups(match)["weekday"]]
@@ -217,6 +261,9 @@ _READERS = (
     (_BEFORE_LAST, _before_last),
     (_LAST, _last),
     (_THIS, _this),
+    (_LAST_SEASON, _last_season),
+    (_THIS_SEASON, _this_season),
+    (_LATELY, _lately),
     (_LAST_WEEKDAY, _weekday),
     (_IN_MONTH, _month),
     (_IN_YEAR, _year),

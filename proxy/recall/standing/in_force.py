@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from proxy.recall.standing.standing import StandingInstruction, head_and_tail
-from proxy.recall.standing.topics import ALLERGY, EATING, GENERIC, SINGLE_VALUED, jaccard, stems
+from proxy.recall.standing.topics import (
+    ALLERGY,
+    EATING,
+    GENERIC,
+    MEAT,
+    SINGLE_VALUED,
+    jaccard,
+    stems,
+)
 
 SAME_TOPIC = 0.6
 """Two instructions are about the same topic from this Jaccard index of their words on."""
@@ -102,10 +110,16 @@ def _withdrawn_parts(new: StandingInstruction, old: StandingInstruction) -> set[
         return set(parts)
     # To withdraw one allergy, diet or food says nothing about others.
     named = (new.words - ALLERGY - SINGLE_VALUED or new.words) - EATING
+    named -= MEAT if "<diet>" in new.words else frozenset()
     shared = {place: len(named & part.words) for place, part in parts.items()}
-    whole = {i for i, part in parts.items() if shared[i] and part.words - GENERIC <= named}
+    whole = {i for i, part in parts.items() if shared[i] and _is_wholly_named(part, named)}
     most = max(1, WITHDRAWN * len(named), *shared.values())
     return whole or {place for place, share in shared.items() if share >= most}
+
+
+def _is_wholly_named(part: StandingInstruction, named: frozenset[str]) -> bool:
+    """Whether all words of a part are named; of a diet, meat is enough."""
+    return part.words - GENERIC - MEAT <= named or bool("<diet>" in part.words and named & MEAT)
 
 
 def pinned(

@@ -60,6 +60,8 @@ SINGLE_VALUED = frozenset({"<name>", "<diet>"})
 """Values of which a user has only one, so that a newer one always replaces it."""
 ALLERGY = frozenset({"<allergy>"})
 """A value of which a user may have several: a newer one replaces only those that it names."""
+MEAT = frozenset({"<meat>"})
+"""What no diet has: who eats it again follows none."""
 GENERIC = ALLERGY | SINGLE_VALUED | EATING
 """Stems that do not tell which allergy, diet or food is meant."""
 _GENERAL_UNSPACED = lazy_pattern(any_of(lambda each: each.standing.general_unspaced))
@@ -156,7 +158,7 @@ def _stems_of(word: str) -> Iterable[str]:
 def topic_of(rule: str) -> frozenset[str]:
     """The topic of an instruction: its stems, and the values that its phrases give."""
     text, found = _without_phrases(_plain(rule))
-    return stems(text).union(found)
+    return stems(text).union(found, MEAT if "<diet>" in found else ())
 
 
 def _plain(text: str) -> str:

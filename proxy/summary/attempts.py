@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
-from weakref import WeakSet
 
 import msgspec
 from cachetools import LRUCache, TTLCache
@@ -41,7 +40,6 @@ class Unfinished:
         self._kept: TTLCache[SessionKey, dict[bytes, WrittenSummary]] = TTLCache(
             SESSIONS, SECONDS, clock
         )
-        _ALL.add(self)
 
     def __repr__(self) -> str:
         return f"<Unfinished [{len(self._kept)} sessions]>"
@@ -95,7 +93,6 @@ class Drafts:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._kept: TTLCache[SessionKey, _Draft] = TTLCache(DRAFTS, DRAFT_SECONDS, clock)
-        _ALL.add(self)
 
     def __repr__(self) -> str:
         return f"<Drafts [{len(self._kept)} sessions]>"
@@ -112,15 +109,6 @@ class Drafts:
 
     def forget(self, key: SessionKey) -> None:
         self._kept.pop(key, None)
-
-
-_ALL: WeakSet[Unfinished | Drafts] = WeakSet()
-
-
-def forget_written(key: SessionKey) -> None:
-    """Forget all that was written about a session and is not stored: it has its content."""
-    for each in _ALL:
-        each.forget(key)
 
 
 MAX_SESSIONS = 10_000

@@ -22,13 +22,14 @@ from proxy.learning.evidence import Source
 from proxy.learning.feedback_service import NoMessage
 from proxy.learning.learned import Learned
 from proxy.learning.profile.document import Schemas
-from proxy.memory.archive import Revision
+from proxy.memory.archive import Revision, do_nothing
 from proxy.memory.erasure import Subject
 from proxy.memory.items import Change, ItemOwner, Namespace
 from proxy.memory.model import Edited, SessionKey, Summary
 from proxy.memory.recording.spool import Spool
 from proxy.memory.store import StoreError, StoreInUse
 from proxy.memory_api.erasure import eraser as module
+from proxy.memory_api.erasure.caches import TextCaches
 from proxy.memory_api.erasure.eraser import AT_ONCE, LEASE, MAX_ROUNDS, RENEWAL, Eraser, Marks
 from proxy.memory_api.erasure.receipt import Counts, Receipt
 from proxy.recall.index import IndexBatch, Owner
@@ -63,6 +64,10 @@ def learned_over(store: Backend, clock: Clock) -> Learned:
     )
 
 
+def eraser_of(store: Backend, spool: Spool, learned: Learned, clock: Clock) -> Eraser:
+    return Eraser(store, spool, learned, TextCaches(do_nothing, do_nothing), clock)
+
+
 @pytest.fixture
 def clock() -> Clock:
     return Clock(NOW)
@@ -93,7 +98,7 @@ def learned(store: Backend, clock: Clock) -> Learned:
 
 @pytest.fixture
 def eraser(store: Backend, spool: Spool, learned: Learned, clock: Clock) -> Eraser:
-    return Eraser(store, spool, learned, clock)
+    return eraser_of(store, spool, learned, clock)
 
 
 def spooled(spool: Spool, session: str, id: str, user: str | None = None) -> None:
@@ -673,7 +678,7 @@ async def test_a_comment_on_what_is_erased_meanwhile_is_not_kept(
     when: str,
 ) -> None:
     """Erased by another process, which waits for no change of this one."""
-    elsewhere = Eraser(store, spool, learned_over(store, clock), clock)
+    elsewhere = eraser_of(store, spool, learned_over(store, clock), clock)
     session, message = await answered(store, user)
     name = {"before": "items_at", "in-the-middle": "change_items", "behind": "enqueue"}[when]
     if when == "behind":
@@ -749,7 +754,7 @@ async def test_after_an_erasure_there_is_what_the_others_said(
     store = InMemoryStore(clock)
     spool = Spool(tmp_path_factory.mktemp("s") / "spool.db", store.name, 1 << 24)
     spool.open()
-    eraser = Eraser(store, spool, learned_over(store, clock), clock)
+    eraser = eraser_of(store, spool, learned_over(store, clock), clock)
     for number, (session, user, spools) in enumerate(says):
         if spools:
             spooled(spool, session, f"x{number}", user)

@@ -29,7 +29,7 @@ from proxy.memory.naming import reference_of, reference_place
 from proxy.memory.recording.spool import Spool
 from proxy.memory.recording.spool_owners import EntryOwner
 from proxy.memory.store import StoreError
-from proxy.memory_api.erasure.caches import forget_session, forget_texts
+from proxy.memory_api.erasure.caches import TextCaches
 from proxy.memory_api.erasure.receipt import Counts, Receipt
 from proxy.memory_api.overview.counts import MemoryStore, item_counts, session_counts
 from proxy.recall.index import Owner, owner_of, sessions_of
@@ -127,9 +127,15 @@ class Eraser:
     """
 
     def __init__(
-        self, store: MemoryStore, spool: Spool, learned: Learned, clock: Callable[[], float]
+        self,
+        store: MemoryStore,
+        spool: Spool,
+        learned: Learned,
+        caches: TextCaches,
+        clock: Callable[[], float],
     ) -> None:
         self._store, self._spool, self._learned, self._clock = store, spool, learned, clock
+        self._caches = caches
         self._turns: Locks[Subject] = Locks()
         """One erasure or count of a subject at a time."""
         self._lowering: set[asyncio.Task[None]] = set()
@@ -330,7 +336,7 @@ class Eraser:
         await self._store.change_items(ItemOwner(tenant), [*map(delete_change, places)])
 
     async def _delete(self, key: SessionKey) -> bool:
-        forget_session(key)
+        self._caches.forget_session(key)
         return await self._store.delete(key)
 
     async def _indexed_seqs(self, key: SessionKey, session: Session | None) -> Collection[int]:
@@ -365,7 +371,7 @@ class Eraser:
             await self._begin_lowering(subject, marks)
             raise
         finally:
-            forget_texts(subject.tenant)
+            self._caches.forget(subject.tenant)
 
     async def _begin_lowering(self, subject: Subject, marks: Marks) -> None:
         """Lower the marks of a failed erasure in a task, and wait for it briefly: without that all

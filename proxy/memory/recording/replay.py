@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
@@ -76,7 +76,7 @@ class ReplayContext(NamedTuple):
     counter: Callable[[str | None], Count]
 
     async def decode(
-        self, entry: SpoolEntry, before: Callable[[Ask], Snapshot] | None = None
+        self, entry: SpoolEntry, before: Callable[[Ask], Awaitable[Snapshot]] | None = None
     ) -> Commit | Amendment | None:
         """What to write for an entry; None if there is nothing to write any more.
 
@@ -87,7 +87,8 @@ class ReplayContext(NamedTuple):
         what = await self.planner.run(size, partial(decode_payload, entry.kind, entry.payload))
         if isinstance(what, (Commit, Amendment)):
             return what
-        snapshot = before(what.ask) if before else await self.store.load(entry.key, what.ask)
+        load = before or partial(self.store.load, entry.key)
+        snapshot = await load(what.ask)
         if isinstance(what, ExtendedAnswer):
             count = self.counter(what.exchange.model)
             size = len(what.answer.body) // PLANNED_BYTES

@@ -30,7 +30,15 @@ from proxy.memory.recording.spool import Spool
 from proxy.memory.store import StoreError, StoreInUse
 from proxy.memory_api.erasure import eraser as module
 from proxy.memory_api.erasure.caches import TextCaches
-from proxy.memory_api.erasure.eraser import AT_ONCE, LEASE, MAX_ROUNDS, RENEWAL, Eraser, Marks
+from proxy.memory_api.erasure.eraser import (
+    AT_ONCE,
+    CONCURRENT_SESSIONS,
+    LEASE,
+    MAX_ROUNDS,
+    RENEWAL,
+    Eraser,
+    Marks,
+)
 from proxy.memory_api.erasure.receipt import Counts, Receipt
 from proxy.recall.index import IndexBatch, Owner
 from proxy.recall.indexing.indexer import Indexer, passages_of
@@ -153,6 +161,35 @@ async def test_marks_of_an_erasure_that_was_cut_off_run_out_by_themselves(
     receipt = await eraser.erase_person("t", "kai")
     assert (receipt.counts.sessions, receipt.counts.messages) == (1, 4)
     assert receipt.erased_at == NOW
+
+
+async def test_of_an_erasure_that_was_cut_off_no_mark_stays_on_sessions_already_removed(
+    store: Backend, eraser: Eraser, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No erasure that follows could know of them."""
+    monkeypatch.setattr(module, "MAX_LOWERED", 0)  # as far as a kill can be had here
+    names = [f"s{n}" for n in range(2 * CONCURRENT_SESSIONS)]
+    for name in names:
+        await store.commit(key(name), chat("x1", user="kai"))
+    delete, gone = store.delete, list[str]()
+
+    async def killed(asked: SessionKey) -> bool:
+        if len(gone) == CONCURRENT_SESSIONS:
+            raise asyncio.CancelledError
+        gone.append(asked.session)
+        return await delete(asked)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "delete", killed)
+        with pytest.raises(asyncio.CancelledError):
+            await eraser.erase_person("t", "kai")
+    await eraser.erase_person("t", "kai")
+    outcomes = {
+        (id, await store.commit(key(name), chat(id, at)))
+        for name in names
+        for id, at in [("y1", NOW), ("y2", NOW + 1)]
+    }
+    assert outcomes == {("y1", "erased"), ("y2", "recorded")}
 
 
 @pytest.mark.parametrize(
@@ -296,7 +333,8 @@ async def test_sessions_are_marked_together_before_they_are_removed(
     monkeypatch.setattr(store, "mark", noted)
     receipt = await eraser.erase_person("t", "kai")
     assert receipt.counts.sessions == 7 and not await sessions(store)
-    assert asked == [1, 3, 3, 1, 3, 3, 2]
+    lowered = 3
+    assert asked == [1, 3, lowered, 3, lowered, 1, 1, 1]
     assert await store.commit(key("s6"), chat("y", NOW)) == "erased"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -23,7 +23,7 @@ from proxy.learning.kinds import Kind, LearningObserver
 from proxy.learning.learned import Learned
 from proxy.learning.profile.document import Schemas
 from proxy.learning.reading import Reader
-from proxy.memory.model import WorkRequest
+from proxy.memory.model import SessionKey, WorkRequest
 from proxy.settings import Settings, WriterSettings
 from proxy.stores.open import Backend
 from proxy.summary.summarizer import Rebuilder, Summarizer
@@ -39,11 +39,13 @@ class Writing(msgspec.Struct, frozen=True):
     """The background work, and what it is told: the clients' keys, and what is due.
 
     ``credentials``: the store of clients' keys for each upstream, by its name.
+    ``forget_session`` drops what is written about a session and not stored.
     """
 
     credentials: Mapping[str, Credentials]
     runner: Runner
     completer: Completer
+    forget_session: Callable[[SessionKey], None]
 
     def remember_key(self, tenant: str, headers: RawHeaders, upstream: str) -> None:
         """Remember a tenant's key after a successful request: for the upstream ("" for [upstream])
@@ -109,7 +111,7 @@ async def writing_of(
         resources.telemetry.count_work,
     )
     known = {"": credentials, **(named.credentials if named else {})}
-    return Writing(known, runner, completer)
+    return Writing(known, runner, completer, summarizer.forget)
 
 
 async def _upstreams(resources: Resources) -> Mapping[str, Upstream]:

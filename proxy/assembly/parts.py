@@ -50,6 +50,7 @@ from proxy.memory.recording.replay import ReplayContext
 from proxy.memory.recording.spool import Spool
 from proxy.memory_api.api import Api, LongTimeoutStores
 from proxy.memory_api.conversations.message_edit import remove
+from proxy.memory_api.erasure.caches import TextCaches
 from proxy.memory_api.routes import admin_routes
 from proxy.process.threads import thread_pool
 from proxy.recall.recaller import RecallAdmin
@@ -139,6 +140,11 @@ class Parts(msgspec.Struct, frozen=True, dict=True):
         return Dispatch(upstream, tenancy, telemetry, choosing)
 
     @cached_property
+    def _caches(self) -> TextCaches:
+        forget_session = self.writing.forget_session if self.writing else do_nothing
+        return TextCaches(self.recalling.recaller.clear_caches, forget_session)
+
+    @cached_property
     def _api(self) -> Api:
         """The memory API, shared so that all erasures go through the same eraser."""
         settings, store = self.resources.settings, self.resources.store
@@ -162,6 +168,7 @@ class Parts(msgspec.Struct, frozen=True, dict=True):
             meter=store,
             learned=self.learned,
             long_timeout=self.long_timeout,
+            caches=self._caches,
             byte_budgets=self.byte_budgets,
             failing_sessions=lambda: self.recorder.failing_sessions,
             is_losing=lambda: self.recorder.is_losing,

@@ -19,6 +19,7 @@ from proxy.memory.model import Injection, SessionKey, WorkRequest
 from proxy.memory.recording.commit import Count
 from proxy.memory.recording.spool import Spool
 from proxy.memory.usage import Meter
+from proxy.memory_api.erasure.caches import TextCaches
 from proxy.memory_api.erasure.eraser import Eraser
 from proxy.memory_api.overview.counts import MemoryStore
 from proxy.memory_api.overview.shared import Shared
@@ -116,6 +117,7 @@ class Api:
     meter: Meter
     learned: Learned
     long_timeout: LongTimeoutStores
+    caches: TextCaches
     byte_budgets: ByteBudgets
     failing_sessions: Callable[[], int] = lambda: 0
     is_losing: Callable[[], bool] = lambda: False
@@ -127,7 +129,8 @@ class Api:
     @cached_property
     def eraser(self) -> Eraser:
         """Shared by all requests, so that nothing is erased twice at the same time."""
-        return Eraser(self.long_timeout.store, self.spool, self.long_timeout.learned, steady_now)
+        stores = self.long_timeout
+        return Eraser(stores.store, self.spool, stores.learned, self.caches, steady_now)
 
     @cached_property
     def large_fork(self) -> asyncio.Lock:

@@ -9,7 +9,7 @@ long as only this process has written to the index since they were read, which e
 by revision and state.
 
 The cache has numbers, names of sessions and terms, but no texts.  Terms are hashes of words that
-were said or searched, so they are cleared when anything is erased: see ``clear_terms_of``.
+were said or searched, so they are cleared when anything is erased: see ``clear_terms``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
-from weakref import WeakSet
 
 import numpy as np
 from msgspec.structs import replace
@@ -131,15 +130,6 @@ class LookupWithState(NamedTuple):
     state: State | None
 
 
-_CACHES: WeakSet[IndexCache] = WeakSet()
-
-
-def clear_terms_of(tenant: str) -> None:
-    """Clear the cached terms of a tenant in all caches: they reveal what was said."""
-    for each in _CACHES:
-        each.clear_terms(tenant)
-
-
 class IndexCache:
     """Caches the indexes of the owners with the latest queries; reads the rest from ``index``."""
 
@@ -147,7 +137,6 @@ class IndexCache:
         self._index, self._max_rows, self._max_bytes = index, max_rows, max_bytes
         self._owners: OrderedDict[Owner, _CachedIndex] = OrderedDict()
         self._rows = self._bytes = self._lookups = 0
-        _CACHES.add(self)
 
     def __repr__(self) -> str:
         terms = sum([len(cached.terms) for cached in self._owners.values()])
@@ -256,6 +245,7 @@ class IndexCache:
         self._rows = self._bytes = 0
 
     def clear_terms(self, tenant: str) -> None:
+        """Drop the terms of a tenant's indexes."""
         for owner, cached in self._owners.items():
             if owner.tenant == tenant:
                 cached.clear()

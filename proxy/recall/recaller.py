@@ -66,6 +66,12 @@ class Recaller:
         self._own_text_of, self._clock, self._vector_search = own_text_of, clock, vector_search
         self._with_several_sessions: LRUCache[Owner, None] = LRUCache(MAX_OWNERS)
 
+    def clear_caches(self, tenant: str) -> None:
+        """Drop what is cached of a tenant's texts and questions."""
+        self._index.clear_terms(tenant)
+        if self._vector_search is not None:
+            self._vector_search.clear_caches(tenant)
+
     def schedule_indexing(self, query: RecallQuery) -> None:
         """Have what is recorded of the query's session indexed soon; later if all of it is in the
         prompt and no other session can find it."""

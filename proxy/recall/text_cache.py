@@ -1,5 +1,8 @@
 """Caches of what is computed from texts and words, which can be cleared together: they reveal what
-was said.  They do not know whose a text is."""
+was said.  They do not know whose a text is.
+
+The list of them belongs to the module, as each cache belongs to its function: these are pure
+functions of texts, which are called without any object."""
 
 from __future__ import annotations
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
-from weakref import WeakSet
 
 import msgspec
 from cachetools import LRUCache, TTLCache
@@ -41,7 +40,6 @@ class UnstoredSummaries:
         self._kept: TTLCache[SessionKey, dict[bytes, WrittenSummary]] = TTLCache(
             SESSIONS, SECONDS, clock
         )
-        _ALL.add(self)
 
     def __repr__(self) -> str:
         return f"<UnstoredSummaries [{len(self._kept)} sessions]>"
@@ -96,7 +94,6 @@ class RebuildDrafts:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._kept: TTLCache[SessionKey, _Draft] = TTLCache(DRAFTS, DRAFT_SECONDS, clock)
-        _ALL.add(self)
 
     def __repr__(self) -> str:
         return f"<RebuildDrafts [{len(self._kept)} sessions]>"
@@ -113,15 +110,6 @@ class RebuildDrafts:
 
     def forget(self, key: SessionKey) -> None:
         self._kept.pop(key, None)
-
-
-_ALL: WeakSet[UnstoredSummaries | RebuildDrafts] = WeakSet()
-
-
-def forget_written(key: SessionKey) -> None:
-    """Forget all that was written about a session and is not stored: it has its content."""
-    for each in _ALL:
-        each.forget(key)
 
 
 MAX_SESSIONS = 10_000

@@ -100,6 +100,11 @@ class Summarizer:
     def __repr__(self) -> str:
         return f"<Summarizer {self._given_up!r}>"
 
+    def forget(self, key: SessionKey) -> None:
+        """Drop all that is written about a session and not stored: it has its content."""
+        self._unfinished.forget(key)
+        self._drafts.forget(key)
+
     def is_ready(self, work: Work) -> bool:
         profile = self._profile(work)
         return profile is None or self._writer.is_ready(

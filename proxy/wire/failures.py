@@ -2,6 +2,7 @@
 
 UpstreamError
   UpstreamUnreachable   refused, no such name, TLS, dropped before an answer began   502
+    RequestNotReceived  a pooled connection was closed before the request arrived     502
   UpstreamTimeout       connecting, writing or reading took too long                 504
   UpstreamBroken        the answer was cut off, or is not HTTP                        502
     UpstreamTooLarge    it is larger than we read                                     502
@@ -30,6 +31,11 @@ class UpstreamUnreachable(UpstreamError):
     """No answer began.  The request may have arrived all the same, unless connecting failed."""
 
     kind = "unreachable"
+
+
+class RequestNotReceived(UpstreamUnreachable):
+    """The upstream closed the connection before anything of the request had arrived: it can be
+    sent again, whatever its method."""
 
 
 class UpstreamTimeout(UpstreamError):

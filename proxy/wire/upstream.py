@@ -80,7 +80,7 @@ class Upstream(Protocol):
         ``headers`` are sent as given; only ``Host`` and framing are added, so they must not be
         among them (``headers.end_to_end`` drops them).  ``body`` None sends no framing, b"" sends
         ``Content-Length: 0``; an iterator is sent with ``content_length`` if given, else chunked.
-        A POST is never sent twice.
+        A POST is sent again only if nothing of it was received.
 
         Raises UpstreamUnreachable, UpstreamTimeout, UpstreamBroken, UpstreamSaturated, and what
         the iterator raises.  Cancelling closes the connection.

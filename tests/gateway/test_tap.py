@@ -13,7 +13,7 @@ from proxy.chat.reply.reply import read_reply
 from proxy.errors import RawHeaders
 from proxy.formats.chat_completions import ChatCompletions
 from proxy.gateway.recording.tap import BodyTap, StreamTap
-from proxy.wire.body import Message
+from proxy.wire.body import PIECE, Message
 from proxy.wire.relay import Delivery
 from tests.support.upstream.answers import USAGE
 from tests.support.upstream.spoken import NEWLINES, SPOKEN, Spoken, cuts
@@ -248,3 +248,23 @@ async def test_a_client_that_leaves_while_its_turn_is_written_down_does_not_undo
     await tap.abandon()
     (recorded,) = book.commits
     assert recorded is not None and book.incomplete == [False]
+
+
+async def test_others_have_their_turn_while_a_flood_of_events_is_read() -> None:
+    event, book, turns = (
+        b'data: {"choices": [{"index": 0, "delta": {"content": "w"}}]}\n\n',
+        Book(),
+        0,
+    )
+    flood = event * (8 * PIECE // len(event))
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.create_task(others())
+    await stream_tap(book).relay(Pieces([flood]), Delivery(book.send))
+    counting.cancel()
+    assert book.got == flood and turns >= 7

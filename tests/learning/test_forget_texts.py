@@ -11,7 +11,8 @@ from types import ModuleType
 import pytest
 
 from proxy.learning.facts import days, statements
-from proxy.memory_api.erasure.caches import CLEARED_AGAIN, forget_texts
+from proxy.memory.archive import do_nothing
+from proxy.memory_api.erasure.caches import CLEARED_AGAIN, TextCaches
 from proxy.recall.query import question, words
 from proxy.recall.ranking import select
 from proxy.recall.standing import standing
@@ -43,7 +44,7 @@ def test_what_was_said_is_forgotten(
     async def erased() -> None:
         read()
         assert cache.cache_info().currsize
-        forget_texts("tenant")
+        TextCaches(do_nothing, do_nothing).forget("tenant")
         assert not cache.cache_info().currsize
 
     virtually(erased())
@@ -67,11 +68,12 @@ def test_what_a_thread_was_reading_while_it_was_erased_is_forgotten_later(
 
     async def erasing() -> None:
         monkeypatch.setattr(module, name, waiting)
-        forget_texts("another")
+        caches = TextCaches(do_nothing, do_nothing)
+        caches.forget("another")
         reader = threading.Thread(target=read)
         reader.start()
         assert began.wait(PATIENCE)
-        forget_texts("tenant")
+        caches.forget("tenant")
         erased.set()
         reader.join()
         assert cache.cache_info().currsize
@@ -79,3 +81,23 @@ def test_what_a_thread_was_reading_while_it_was_erased_is_forgotten_later(
         assert not cache.cache_info().currsize
 
     virtually(erasing())
+
+
+def test_many_erasures_of_a_tenant_clear_caches_once_more_after_the_last() -> None:
+    cleared: list[tuple[str, float]] = []
+
+    async def erasing() -> None:
+        now = asyncio.get_running_loop().time
+        caches = TextCaches(lambda tenant: cleared.append((tenant, now())), do_nothing)
+        caches.forget("another")
+        for _ in range(3):
+            caches.forget("tenant")
+            await asyncio.sleep(CLEARED_AGAIN / 3)
+        await asyncio.sleep(2 * CLEARED_AGAIN)
+
+    virtually(erasing())
+    again = CLEARED_AGAIN * 5 / 3
+    assert [time for tenant, time in cleared if tenant == "tenant"] == pytest.approx(
+        [0, CLEARED_AGAIN / 3, CLEARED_AGAIN * 2 / 3, again]
+    )
+    assert [time for tenant, time in cleared if tenant == "another"] == [0, CLEARED_AGAIN]

@@ -7,8 +7,9 @@ import logging
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from proxy.memory.model import Amendment
+from proxy.memory.model import Amendment, Commit
 from proxy.memory.recording.availability import PAUSE_SECONDS
 from proxy.memory.recording.recorder import Recorder
 from proxy.memory.recording.spool import Spool
@@ -32,6 +33,11 @@ DOWN = StoreError("connection refused")
 @pytest.fixture(autouse=True)
 def _failures_may_be_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL, "proxy.memory.recording.recorder")
+
+
+def keyed(id: str, idempotency_key: str) -> Commit:
+    commit = chat(id, idempotency_key=idempotency_key)
+    return replace(commit, exchange=replace(commit.exchange, keyed=True))
 
 
 # Loading
@@ -238,6 +244,39 @@ async def test_of_attempts_with_one_key_that_are_spooled_the_last_is_seen(
     await bench.recorder.replay()
     assert seen == [e.card.exchange for e in (await bench.prepare()).snapshot.log]
     assert seen == ["x2", "x2", "x4", "x4"]
+
+
+@pytest.mark.parametrize("deferring", [True, False])
+async def test_an_attempt_in_the_store_is_not_seen_beside_its_retry_in_the_spool(
+    bench: Workbench, deferring: bool
+) -> None:
+    await bench.recorder.record(KEY, keyed("x1", "again"))
+    bench.store.fail(DOWN)
+    if deferring:
+        retry = deferred("x2", said("first"), idempotency_key="again", at=1001.0)
+        await bench.recorder.defer(KEY, retry)
+    else:
+        await bench.recorder.record(KEY, keyed("x2", "again"))
+    bench.store.recover()
+    bench.clock.now += PAUSE_SECONDS
+    seen = [e.card.exchange for e in (await bench.prepare()).snapshot.log]
+    await bench.recorder.replay()
+    assert seen == [e.card.exchange for e in (await bench.prepare()).snapshot.log]
+    assert seen == ["x2", "x2"]
+
+
+async def test_for_retries_in_the_spool_the_store_is_asked_once_at_most(bench: Workbench) -> None:
+    await bench.recorder.record(KEY, keyed("x1", "k1"))
+    bench.store.fail(DOWN)
+    for number in (2, 3, 4):
+        key = f"k{number}"
+        await bench.recorder.defer(KEY, deferred(f"x{number}", said(key), idempotency_key=key))
+    bench.store.recover()
+    bench.clock.now += PAUSE_SECONDS
+    before = bench.store.asked["load"]
+    seen = [e.card.exchange for e in (await bench.prepare()).snapshot.log]
+    assert seen == ["x1", "x1", "x2", "x2", "x3", "x3", "x4", "x4"]
+    assert bench.store.asked["load"] - before <= 2
 
 
 async def test_an_entry_replayed_while_a_request_loads_is_seen(bench: Workbench) -> None:

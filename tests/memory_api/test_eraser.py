@@ -22,14 +22,23 @@ from proxy.learning.evidence import Source
 from proxy.learning.feedback_service import NoMessage
 from proxy.learning.learned import Learned
 from proxy.learning.profile.document import Schemas
-from proxy.memory.archive import Revision
+from proxy.memory.archive import Revision, do_nothing
 from proxy.memory.erasure import Subject
 from proxy.memory.items import Change, ItemOwner, Namespace
 from proxy.memory.model import MessageEdit, SessionKey, Summary
 from proxy.memory.recording.spool import Spool
 from proxy.memory.store import StoreError, StoreInUse
 from proxy.memory_api.erasure import eraser as module
-from proxy.memory_api.erasure.eraser import AT_ONCE, LEASE, MAX_ROUNDS, RENEWAL, Eraser, Marks
+from proxy.memory_api.erasure.caches import TextCaches
+from proxy.memory_api.erasure.eraser import (
+    AT_ONCE,
+    CONCURRENT_SESSIONS,
+    LEASE,
+    MAX_ROUNDS,
+    RENEWAL,
+    Eraser,
+    Marks,
+)
 from proxy.memory_api.erasure.receipt import Counts, Receipt
 from proxy.recall.index import IndexBatch, Owner
 from proxy.recall.indexing.indexer import Indexer, passages_of
@@ -63,6 +72,10 @@ def learned_over(store: Backend, clock: Clock) -> Learned:
     )
 
 
+def eraser_of(store: Backend, spool: Spool, learned: Learned, clock: Clock) -> Eraser:
+    return Eraser(store, spool, learned, TextCaches(do_nothing, do_nothing), clock)
+
+
 @pytest.fixture
 def clock() -> Clock:
     return Clock(NOW)
@@ -93,7 +106,7 @@ def learned(store: Backend, clock: Clock) -> Learned:
 
 @pytest.fixture
 def eraser(store: Backend, spool: Spool, learned: Learned, clock: Clock) -> Eraser:
-    return Eraser(store, spool, learned, clock)
+    return eraser_of(store, spool, learned, clock)
 
 
 def spooled(spool: Spool, session: str, id: str, user: str | None = None) -> None:
@@ -148,6 +161,35 @@ async def test_marks_of_an_erasure_that_was_cut_off_run_out_by_themselves(
     receipt = await eraser.erase_person("t", "kai")
     assert (receipt.counts.sessions, receipt.counts.messages) == (1, 4)
     assert receipt.erased_at == NOW
+
+
+async def test_of_an_erasure_that_was_cut_off_no_mark_stays_on_sessions_already_removed(
+    store: Backend, eraser: Eraser, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No erasure that follows could know of them."""
+    monkeypatch.setattr(module, "MAX_LOWERED", 0)  # as far as a kill can be had here
+    names = [f"s{n}" for n in range(2 * CONCURRENT_SESSIONS)]
+    for name in names:
+        await store.commit(key(name), chat("x1", user="kai"))
+    delete, gone = store.delete, list[str]()
+
+    async def killed(asked: SessionKey) -> bool:
+        if len(gone) == CONCURRENT_SESSIONS:
+            raise asyncio.CancelledError
+        gone.append(asked.session)
+        return await delete(asked)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "delete", killed)
+        with pytest.raises(asyncio.CancelledError):
+            await eraser.erase_person("t", "kai")
+    await eraser.erase_person("t", "kai")
+    outcomes = {
+        (id, await store.commit(key(name), chat(id, at)))
+        for name in names
+        for id, at in [("y1", NOW), ("y2", NOW + 1)]
+    }
+    assert outcomes == {("y1", "erased"), ("y2", "recorded")}
 
 
 @pytest.mark.parametrize(
@@ -291,7 +333,8 @@ async def test_sessions_are_marked_together_before_they_are_removed(
     monkeypatch.setattr(store, "mark", noted)
     receipt = await eraser.erase_person("t", "kai")
     assert receipt.counts.sessions == 7 and not await sessions(store)
-    assert asked == [1, 3, 3, 1, 3, 3, 2]
+    lowered = 3
+    assert asked == [1, 3, lowered, 3, lowered, 1, 1, 1]
     assert await store.commit(key("s6"), chat("y", NOW)) == "erased"
 
 
@@ -675,7 +718,7 @@ async def test_a_comment_on_what_is_erased_meanwhile_is_not_kept(
     when: str,
 ) -> None:
     """Erased by another process, which waits for no change of this one."""
-    elsewhere = Eraser(store, spool, learned_over(store, clock), clock)
+    elsewhere = eraser_of(store, spool, learned_over(store, clock), clock)
     session, message = await answered(store, user)
     name = {"before": "items_at", "in-the-middle": "change_items", "behind": "enqueue"}[when]
     if when == "behind":
@@ -751,7 +794,7 @@ async def test_after_an_erasure_there_is_what_the_others_said(
     store = InMemoryStore(clock)
     spool = Spool(tmp_path_factory.mktemp("s") / "spool.db", store.name, 1 << 24)
     spool.open()
-    eraser = Eraser(store, spool, learned_over(store, clock), clock)
+    eraser = eraser_of(store, spool, learned_over(store, clock), clock)
     for number, (session, user, spools) in enumerate(says):
         if spools:
             spooled(spool, session, f"x{number}", user)

@@ -10,7 +10,6 @@ import pytest
 
 from proxy.chat.message import typed_text_of
 from proxy.memory.model import SessionKey
-from proxy.memory_api.erasure.caches import forget_texts
 from proxy.recall import index_cache
 from proxy.recall.index import IndexLookup, Owner, Rows, WholeIndex
 from proxy.recall.index_cache import IndexCache
@@ -276,9 +275,9 @@ async def test_no_terms_are_kept_once_anything_is_erased(watched: Watched) -> No
     await watched.says("a", "x1", "boat", user="kai", here=True)
     await watched.check_terms(KAI, TERMS)
     await watched.check(KAI, [0])
-    forget_texts("another")
+    watched.known.clear_terms("another")
     assert "terms: 3," in repr(watched.known)
-    forget_texts(KAI.tenant)
+    watched.known.clear_terms(KAI.tenant)
     assert "terms: 0," in repr(watched.known)
     await watched.check(KAI, [0])
     await watched.check_terms(KAI, TERMS)
@@ -298,7 +297,7 @@ async def test_terms_that_are_forgotten_while_others_are_read_are_read_too(
         owner: Owner, terms: Sequence[bytes], newest: int, session: str = ""
     ) -> IndexLookup:
         found = await lookup(owner, terms, newest, session)
-        forget_texts(KAI.tenant)
+        watched.known.clear_terms(KAI.tenant)
         return found
 
     monkeypatch.setattr(watched, "lookup", meanwhile)

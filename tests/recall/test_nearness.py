@@ -12,7 +12,6 @@ import pytest
 from proxy.chat.message import typed_text_of
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
-from proxy.memory_api.erasure.caches import forget_texts
 from proxy.recall.index import Owner
 from proxy.recall.index_cache import IndexCache
 from proxy.recall.indexing.backfill import EmbeddingBackfill
@@ -153,7 +152,7 @@ async def test_what_another_tenant_erases_leaves_vectors_where_they_are(
     sense: Sense, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await sense.recall()
-    forget_texts("another")
+    sense.memory.recaller.clear_caches("another")
 
     async def none(*_: object) -> bytes:
         raise AssertionError("read again")
@@ -167,7 +166,7 @@ async def test_of_what_is_erased_no_question_and_no_vector_is_kept(
 ) -> None:
     await sense.recall()
     sense.embedder.texts.clear()
-    forget_texts(KAI.tenant)
+    sense.memory.recaller.clear_caches(KAI.tenant)
     read: list[tuple[int, int]] = []
     original = sense.memory.store.vectors
 

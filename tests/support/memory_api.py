@@ -73,10 +73,12 @@ async def open_site(
     with_spool: bool = True,
     kinds: Sequence[Kind] = KINDS,
     long_timeout_store: Backend | None = None,
+    writes: bool = False,
 ) -> AsyncIterator[Site]:
     """A site over an open store.  Without its spool the recorder is not opened either.
 
     ``long_timeout_store`` is the same store with more time; else the store has enough itself.
+    ``writes``: background work runs here, if the settings enable any.
     """
     place = {"path": str(folder / "spool.db")}
     settings = settings.model_copy(update={"spool": settings.spool.model_copy(update=place)})
@@ -87,7 +89,7 @@ async def open_site(
         resources = Resources(
             settings, Telemetry(), TOKENIZERS, store, long_timeout_store or store, upstream, opened
         )
-        parts = await parts_of(resources, index_delay=0, kinds=kinds)
+        parts = await parts_of(resources, writes=writes, index_delay=0, kinds=kinds)
         if with_spool:
             await parts.open(ENDING)
         routes = Starlette(routes=parts.routes())

@@ -8,8 +8,11 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
+from proxy.wire.body import PIECE
 from proxy.wire.direct import upstream as upstreams
+from proxy.wire.direct.connection import Connection
 from proxy.wire.direct.upstream import DirectUpstream
+from proxy.wire.failures import UpstreamUnreachable
 from proxy.wire.origin import UpstreamOptions
 from tests.support.talk.asking import RawHeaders, ask
 from tests.support.waiting import PATIENCE
@@ -85,3 +88,30 @@ async def test_an_upstream_that_was_restarted_is_asked_by_one_that_it_has(
     (await _ask_by_a_new_one(direct, listener)).close()
     with await _ask_by_a_new_one(direct, listener) as connection:
         await _answer(asyncio.create_task(ask(direct)), connection)
+
+
+@pytest.mark.parametrize("size", [2, 3 * PIECE])
+async def test_a_request_that_meets_the_end_of_a_connection_is_sent_again(
+    direct: DirectUpstream,
+    listener: socket.socket,
+    monkeypatch: pytest.MonkeyPatch,
+    size: int,
+) -> None:
+    """Nothing of it was received: the connection was closed before."""
+    monkeypatch.setattr(Connection, "has_unread", lambda connection: False)
+    connection = await _ask_by_a_new_one(direct, listener)
+    asking = asyncio.create_task(ask(direct, body=b"x" * size))
+    connection.close()
+    (await _accept(asking, listener)).close()
+
+
+async def test_a_request_that_was_received_is_not_sent_again(
+    direct: DirectUpstream, listener: socket.socket
+) -> None:
+    """Whether or not the upstream has done something for it."""
+    with await _ask_by_a_new_one(direct, listener) as connection:
+        asking = asyncio.create_task(ask(direct))
+        async with asyncio.timeout(PATIENCE):
+            await asyncio.get_running_loop().sock_recv(connection, 65536)
+    with pytest.raises(UpstreamUnreachable):
+        await asking

@@ -15,6 +15,7 @@ import msgspec
 
 from proxy.chat.reply.answer import Reply as ChatReply
 from proxy.formats.format import Format, StreamReader
+from proxy.wire.body import PIECE, in_pieces
 from proxy.wire.failures import UpstreamError
 from proxy.wire.headers import content_length
 from proxy.wire.relay import Delivery
@@ -63,7 +64,12 @@ class StreamTap:
         """Relay and record; raises what the chunks of the reply raise."""
         try:
             async for data in reply.chunks():
-                await self._relay_chunk(data, delivery.send_piece)
+                if len(data) <= PIECE:
+                    await self._relay_chunk(data, delivery.send_piece)
+                    continue
+                # A flood of events: each piece takes milliseconds, and others have their turn.
+                async for piece in in_pieces(data):
+                    await self._relay_chunk(piece, delivery.send_piece)
         except UpstreamError:
             await self._upstream_failed()
             raise

@@ -8,14 +8,22 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Literal
 
 import msgspec
 
 from proxy.memory.limit import TimeLimit
-from proxy.memory.model import Amendment, Commit, LoadOptions, Outcome, SessionKey, Snapshot
+from proxy.memory.model import (
+    Amendment,
+    Commit,
+    Exchange,
+    LoadOptions,
+    Outcome,
+    SessionKey,
+    Snapshot,
+)
 from proxy.memory.recording.async_spool import SpoolThreads
 from proxy.memory.recording.availability import FailingSessions, PausedServers
 from proxy.memory.recording.listeners import Listeners
@@ -199,11 +207,15 @@ class Backlog:
     async def with_waiting(
         self, snapshot: Snapshot, entries: Sequence[SpoolEntry], options: LoadOptions
     ) -> Snapshot:
-        """The snapshot with the waiting entries applied, of attempts with one key the last."""
-        attempts = {options.idempotency_key: snapshot.attempt}
+        """The snapshot with the waiting entries applied, of attempts with one key the last.  Raises
+        StoreError."""
+        attempts, stored = {options.idempotency_key: snapshot.attempt}, snapshot.last
 
-        def before(asked: LoadOptions) -> Snapshot:
-            return msgspec.structs.replace(snapshot, attempt=attempts.get(asked.idempotency_key))
+        async def before(asked: LoadOptions) -> Snapshot:
+            name = asked.idempotency_key
+            if name not in attempts and stored is not None and snapshot.last is stored:
+                attempts[name] = await self._as_attempt(entry.key, stored, name)
+            return msgspec.structs.replace(snapshot, attempt=attempts.get(name))
 
         for entry in entries:
             what = await self._decode(entry, before)
@@ -213,11 +225,22 @@ class Backlog:
                 work = partial(with_amendment, snapshot, what)
             else:
                 own = msgspec.structs.replace(options, idempotency_key=what.idempotency_key)
-                work = partial(overlay, before(own), what, own)
+                work = partial(overlay, await before(own), what, own)
             snapshot = await self._live.planner.run(len(snapshot.log), work)
             if isinstance(what, Commit):
                 attempts[what.idempotency_key] = snapshot.attempt
-        return before(options)
+        return msgspec.structs.replace(snapshot, attempt=attempts[options.idempotency_key])
+
+    async def _as_attempt(
+        self, key: SessionKey, last: Exchange, idempotency_key: str | None
+    ) -> Exchange | None:
+        """The store's last exchange if it was recorded under this key; a waiting retry of an
+        earlier one comes too late.  Raises StoreError."""
+        if idempotency_key is None or not last.has_idempotency_key:
+            return None
+        options = LoadOptions("", max_messages=1, idempotency_key=idempotency_key)
+        attempt = (await self._live.store.load(key, options)).attempt
+        return attempt if attempt is not None and attempt.id == last.id else None
 
     async def _entries(self, key: SessionKey) -> list[SpoolEntry]:
         try:
@@ -229,7 +252,7 @@ class Backlog:
             return []
 
     async def _decode(
-        self, entry: SpoolEntry, before: Callable[[LoadOptions], Snapshot]
+        self, entry: SpoolEntry, before: Callable[[LoadOptions], Awaitable[Snapshot]]
     ) -> Commit | Amendment | None:
         try:
             return await self._live.decode(entry, before)

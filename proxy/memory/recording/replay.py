@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
@@ -85,7 +85,7 @@ class ReplayContext(NamedTuple):
     counter: Callable[[str | None], Count]
 
     async def decode(
-        self, entry: SpoolEntry, before: Callable[[LoadOptions], Snapshot] | None = None
+        self, entry: SpoolEntry, before: Callable[[LoadOptions], Awaitable[Snapshot]] | None = None
     ) -> Commit | Amendment | None:
         """What to write for an entry; None if there is nothing to write any more.
 
@@ -96,11 +96,8 @@ class ReplayContext(NamedTuple):
         what = await self.planner.run(size, partial(decode_payload, entry.kind, entry.payload))
         if isinstance(what, (Commit, Amendment)):
             return what
-        snapshot = (
-            before(what.load_options)
-            if before
-            else await self.store.load(entry.key, what.load_options)
-        )
+        load = before or partial(self.store.load, entry.key)
+        snapshot = await load(what.load_options)
         if isinstance(what, ExtendedAnswer):
             count = self.counter(what.exchange.model)
             size = len(what.answer.body) // PLANNED_BYTES

@@ -23,7 +23,6 @@ from proxy.memory_api.conversations.sessions import (
     check_not_spooled,
     existing_session,
 )
-from proxy.memory_api.erasure.caches import forget_session, forget_texts
 from proxy.memory_api.fields import bytes_of, invalid
 from proxy.memory_api.objects import line_object
 from proxy.memory_api.openapi.operation import Link
@@ -52,8 +51,8 @@ async def revise(api: Api, key: SessionKey, revision: Revision, seqs: tuple[int,
         return False
     if seqs:
         await _zero_vectors(api, key, revision, seqs)
-        forget_texts(key.tenant)
-        forget_session(key)
+        api.caches.forget(key.tenant)
+        api.caches.forget_session(key)
         api.on_edited(key, seqs)
     if before is not None and await _current_summary(api, key) != before:
         await _request_summary(api, key)

@@ -7,31 +7,37 @@ small, are cleared completely; of others the tenant's entries are removed.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from proxy.memory.model import SessionKey
-from proxy.recall.index_cache import clear_terms_of
-from proxy.recall.semantic import vectors
 from proxy.recall.text_cache import clear_text_caches
-from proxy.summary.attempts import forget_written
 
 CLEARED_AGAIN = 600.0
-"""Seconds after which caches are cleared once more.  Whoever had read an erased text by then, in a
-thread or for a model that was asked about it, has put it into a cache again."""
+"""Seconds after a tenant's last erasure after which caches are cleared once more.  Whoever had read
+an erased text by then, in a thread or for a model that was asked about it, has put it into a cache
+again."""
 
 
-def forget_texts(tenant: str) -> None:
-    """Clear the caches of this tenant's texts, and of what was computed from them: now and later.
-    Called in the event loop."""
-    _clear_caches(tenant)
-    asyncio.get_running_loop().call_later(CLEARED_AGAIN, _clear_caches, tenant)
+class TextCaches:
+    """``clear`` drops what recall has cached of a tenant; ``forget_session`` drops summaries of a
+    session that are written but not stored yet.  Used in the event loop."""
 
+    def __init__(
+        self, clear: Callable[[str], None], forget_session: Callable[[SessionKey], None]
+    ) -> None:
+        self._clear, self.forget_session = clear, forget_session
+        self._timers: dict[str, asyncio.TimerHandle] = {}
 
-def _clear_caches(tenant: str) -> None:
-    clear_text_caches()
-    vectors.clear_caches(tenant)
-    clear_terms_of(tenant)
+    def forget(self, tenant: str) -> None:
+        """Clear the caches of this tenant's texts, and of what was computed from them: now, and
+        once more after the last call."""
+        self._clear_all(tenant)
+        loop = asyncio.get_running_loop()
+        self._timers[tenant] = loop.call_later(CLEARED_AGAIN, self._clear_all, tenant)
 
-
-def forget_session(key: SessionKey) -> None:
-    """Drop summaries of a session that are written but not stored yet."""
-    forget_written(key)
+    def _clear_all(self, tenant: str) -> None:
+        timer = self._timers.pop(tenant, None)
+        if timer is not None:
+            timer.cancel()
+        clear_text_caches()
+        self._clear(tenant)

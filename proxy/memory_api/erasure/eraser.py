@@ -29,7 +29,7 @@ from proxy.memory.naming import reference_of, reference_place
 from proxy.memory.recording.spool import Spool
 from proxy.memory.recording.spool_owners import EntryOwner
 from proxy.memory.store import StoreError
-from proxy.memory_api.erasure.caches import forget_session, forget_texts
+from proxy.memory_api.erasure.caches import TextCaches
 from proxy.memory_api.erasure.receipt import Counts, Receipt
 from proxy.memory_api.overview.counts import MemoryStore, item_counts, session_counts
 from proxy.recall.index import Owner, owner_of, sessions_of
@@ -65,9 +65,9 @@ class Marks:
 
     def __init__(self, erasures: Erasures, clock: Callable[[], float]) -> None:
         self._erasures, self._clock = erasures, clock
-        self._subjects: dict[Subject, None] = {}
+        self._subjects: dict[Subject, bool] = {}
+        """The marked ones; True while the mark lies in the future."""
         self._renew_at = clock() + RENEWAL
-        self.settled = False
 
     @property
     def sessions(self) -> list[str]:
@@ -76,7 +76,7 @@ class Marks:
 
     async def put(self, *subjects: Subject) -> None:
         """Mark these, and renew the others if it is time."""
-        self._subjects |= dict.fromkeys(subjects)
+        self._subjects |= dict.fromkeys(subjects, True)
         await self._mark(subjects)
         await self.renew()
 
@@ -84,18 +84,31 @@ class Marks:
         """Renew the marks if it is time.  Must be called more often than once per lease."""
         if self._clock() < self._renew_at:
             return
-        await self._mark(list(self._subjects))
+        await self._mark(self._held())
         self._renew_at = self._clock() + RENEWAL
 
-    async def settle(self) -> float:
-        """Set all marks to the current time, the end of the erasure; returns it (Unix seconds).
+    async def lower(self, subjects: Sequence[Subject]) -> float:
+        """Set the marks of these, of which nothing is left, to the current time; returns it (Unix
+        seconds).
 
         What begins after this call is recorded again.
         """
         end = self._clock()
-        await self._mark(list(self._subjects), end)
-        self.settled = True
+        await self._mark(subjects, end)
+        self._subjects |= dict.fromkeys(subjects, False)
         return end
+
+    async def settle(self) -> float:
+        """Lower all marks at the end of the erasure; returns its time."""
+        return await self.lower(self._held())
+
+    @property
+    def settled(self) -> bool:
+        """Whether no mark lies in the future."""
+        return not self._held()
+
+    def _held(self) -> list[Subject]:
+        return [subject for subject, is_held in self._subjects.items() if is_held]
 
     async def _mark(self, subjects: Sequence[Subject], end: float | None = None) -> None:
         for at in range(0, len(subjects), AT_ONCE):
@@ -127,9 +140,15 @@ class Eraser:
     """
 
     def __init__(
-        self, store: MemoryStore, spool: Spool, learned: Learned, clock: Callable[[], float]
+        self,
+        store: MemoryStore,
+        spool: Spool,
+        learned: Learned,
+        caches: TextCaches,
+        clock: Callable[[], float],
     ) -> None:
         self._store, self._spool, self._learned, self._clock = store, spool, learned, clock
+        self._caches = caches
         self._turns: Locks[Subject] = Locks()
         """One erasure or count of a subject at a time."""
         self._lowering: set[asyncio.Task[None]] = set()
@@ -205,6 +224,8 @@ class Eraser:
             for at in range(0, len(keys), CONCURRENT_SESSIONS):
                 batch = keys[at : at + CONCURRENT_SESSIONS]
                 await _gather(batch, partial(self._erase_session_of, indexed_seqs, removed))
+                # Now: if this is interrupted, nobody can find out which ones had been removed.
+                await marks.lower([Subject(tenant, session=key.session) for key in batch])
                 await marks.renew()
         await self._store.clear(tenant, user)
         await marks.renew()
@@ -330,7 +351,7 @@ class Eraser:
         await self._store.change_items(ItemOwner(tenant), [*map(delete_change, places)])
 
     async def _delete(self, key: SessionKey) -> bool:
-        forget_session(key)
+        self._caches.forget_session(key)
         return await self._store.delete(key)
 
     async def _indexed_seqs(self, key: SessionKey, session: Session | None) -> Collection[int]:
@@ -365,7 +386,7 @@ class Eraser:
             await self._begin_lowering(subject, marks)
             raise
         finally:
-            forget_texts(subject.tenant)
+            self._caches.forget(subject.tenant)
 
     async def _begin_lowering(self, subject: Subject, marks: Marks) -> None:
         """Lower the marks of a failed erasure in a task, and wait for it briefly: without that all

@@ -15,7 +15,6 @@ import asyncio
 import logging
 from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
-from weakref import WeakSet
 
 import msgspec
 import numpy as np
@@ -167,16 +166,6 @@ class PendingQuestion(msgspec.Struct, frozen=True):
     deadline: float
 
 
-_ALL: WeakSet[VectorSearch] = WeakSet()
-
-
-def clear_caches(tenant: str) -> None:
-    """Clear the cached questions, and the vectors of a tenant, in all caches: they reveal what was
-    said."""
-    for each in _ALL:
-        each.clear_caches(tenant)
-
-
 class VectorSearch:
     """Searches vectors; never fails, never waits longer than ``patience`` seconds."""
 
@@ -187,7 +176,6 @@ class VectorSearch:
         self._running: set[asyncio.Task[Any]] = set()
         self._backoff_until = 0.0
         self._late = 0
-        _ALL.add(self)
 
     def __repr__(self) -> str:
         questions = len(self._question_vectors)
@@ -200,6 +188,8 @@ class VectorSearch:
         await asyncio.gather(*running, return_exceptions=True)
 
     def clear_caches(self, tenant: str) -> None:
+        """Drop the cached questions of all, and the vectors of a tenant: they reveal what was
+        said."""
         self._question_vectors.clear()
         self._vectors.clear(tenant)
 

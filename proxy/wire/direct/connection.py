@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import select
+import socket
+import struct
 import sys
 from collections.abc import AsyncIterator
 from typing import cast
@@ -18,6 +20,7 @@ from proxy.errors import RawHeaders
 from proxy.wire.body import Body
 from proxy.wire.direct.incoming import HIGH_WATER, Incoming
 from proxy.wire.failures import (
+    RequestNotReceived,
     UpstreamBroken,
     UpstreamError,
     UpstreamTimeout,
@@ -30,6 +33,9 @@ MAX_HEAD_BYTES = 512 * 1024
 MAX_HEADERS = 1024
 
 _SWITCHING = 101
+
+_ACKNOWLEDGED = struct.Struct("@120xQ")
+"""The field ``tcpi_bytes_acked`` of Linux's ``tcp_info``."""
 
 
 class Connection(asyncio.Protocol):
@@ -47,6 +53,7 @@ class Connection(asyncio.Protocol):
         self._upload: asyncio.Task[None] | None = None
         self._writable: asyncio.Future[None] | None = None
         self._idle_bytes = 0  # since the body last grew
+        self._acknowledged: int | None = None  # when the request was sent; None for the first one
         self._interim = self._reusable = False
         self._lost_at: float | None = None
 
@@ -61,6 +68,7 @@ class Connection(asyncio.Protocol):
         """Send a request.  A streamed body is sent by a task, with chunked framing unless a
         ``length`` is given."""
         assert self._transport is not None
+        self._acknowledged = _acknowledged(self._transport) if self._incoming else None
         self._incoming = incoming = Incoming(self._loop, self._resume, bodiless=bodiless)
         self._idle_bytes = 0
         self._interim = self._reusable = self._suspended = False
@@ -123,6 +131,14 @@ class Connection(asyncio.Protocol):
             incoming.paused = self._suspended = True
             assert self._transport is not None
             self._transport.pause_reading()
+
+    def eof_received(self) -> None:
+        """The upstream closes.  Its FIN acknowledges all that had arrived before it."""
+        incoming = self._incoming
+        if incoming is None or self._transport is None or self._acknowledged is None:
+            return
+        if incoming.in_head and _acknowledged(self._transport) == self._acknowledged:
+            incoming.fail(RequestNotReceived("closed before the request arrived"))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._parser = None
@@ -285,6 +301,16 @@ def _has_arrived(transport: asyncio.Transport) -> bool:
     poll = select.poll()
     poll.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
     return bool(poll.poll(0))
+
+
+def _acknowledged(transport: asyncio.Transport) -> int | None:
+    """How many bytes the peer's kernel has acknowledged; None if the system does not tell."""
+    if sys.platform != "linux":
+        return None
+    info = transport.get_extra_info("socket").getsockopt(
+        socket.IPPROTO_TCP, socket.TCP_INFO, _ACKNOWLEDGED.size
+    )
+    return _ACKNOWLEDGED.unpack(info)[0] if len(info) == _ACKNOWLEDGED.size else None
 
 
 def _new_parser(connection: Connection) -> httptools.HttpResponseParser:

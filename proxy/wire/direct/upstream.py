@@ -14,7 +14,7 @@ from proxy.wire.body import PIECE, Body, in_pieces
 from proxy.wire.direct.connection import Connection
 from proxy.wire.direct.dial import Dialer
 from proxy.wire.direct.incoming import Incoming
-from proxy.wire.failures import UpstreamUnreachable
+from proxy.wire.failures import RequestNotReceived, UpstreamUnreachable
 from proxy.wire.origin import KEEP_ALIVE_SECONDS, Origin, UpstreamOptions, tls
 from proxy.wire.reply import WholeReply
 
@@ -23,7 +23,8 @@ IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"})
 
 IDLE_MARGIN = 0.8
 """A connection is used while it is idle for this part of the time after which the last one was
-closed: a POST that is sent while the upstream closes it gets no answer, and is not sent again."""
+closed: a POST that is sent while the upstream closes it may get no answer, and is not sent again
+unless nothing of it had arrived."""
 MIN_IDLE_SECONDS = 1.0
 """Younger ones are always used: an upstream that restarts closes them at any age."""
 
@@ -76,8 +77,6 @@ class DirectUpstream:
     ) -> DirectReply:
         if isinstance(body, bytes):
             content_length = len(body)
-            if len(body) > PIECE:
-                body = in_pieces(body)
         head = self._head(method, target, headers, body, content_length)
         self.exchanges += 1
         try:
@@ -116,8 +115,9 @@ class DirectUpstream:
         if pooled is not None:
             try:
                 return await self._send_on(pooled, method, head, body, length)
-            except UpstreamUnreachable:
-                if method not in IDEMPOTENT or not (body is None or isinstance(body, bytes)):
+            except UpstreamUnreachable as failure:
+                harmless = method in IDEMPOTENT or isinstance(failure, RequestNotReceived)
+                if not harmless or not (body is None or isinstance(body, bytes)):
                     raise
         return await self._send_on(await self._connect(), method, head, body, length)
 
@@ -125,6 +125,8 @@ class DirectUpstream:
         self, connection: Connection, method: str, head: bytes, body: Body, length: int | None
     ) -> DirectReply:
         self._busy.add(connection)
+        if isinstance(body, bytes) and len(body) > PIECE:
+            body = in_pieces(body)
         try:
             incoming = connection.send_request(head, body, length, bodiless=method == "HEAD")
             await incoming.head()

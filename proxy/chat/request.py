@@ -112,7 +112,6 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def last_user(self) -> ChatMessage | None:
-        """The last user message."""
         for message in reversed(self.messages):
             if message.role == "user":
                 return message

@@ -133,7 +133,6 @@ class Call(NamedTuple):
 
     @property
     def value_without_id(self) -> object:
-        """The value without the id."""
         if self.id is None or not isinstance(self.value, list):
             return self.value
         return self.value[1:]

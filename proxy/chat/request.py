@@ -6,7 +6,7 @@ unchanged, for the upstream to judge.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import takewhile
 from typing import Literal
 
@@ -112,7 +112,6 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def last_user(self) -> ChatMessage | None:
-        """The last user message."""
         for message in reversed(self.messages):
             if message.role == "user":
                 return message
@@ -152,7 +151,10 @@ def read(body: bytes, max_inline_media_bytes: int) -> ChatRequest | UnreadReason
     # Text without spaces can look like media, so the parsed texts are counted as well.
     if len(body) > MAX_TEXT and sum(len(message.text) for message in messages) > MAX_TEXT:
         return "too_much_text"
-    return _request(fields, messages)
+    limit = positive_int(field_of(fields, "max_completion_tokens"))
+    max_output = limit or positive_int(field_of(fields, "max_tokens"))
+    n = min(positive_int(field_of(fields, "n")) or 1, MAX_CHOICES)
+    return request_of(fields, messages, max_output, n)
 
 
 def read_fields(
@@ -185,17 +187,19 @@ def read_fields(
     return fields, parts
 
 
-def _request(fields: dict[str, bytes], messages: list[ChatMessage]) -> ChatRequest:
+def request_of(
+    fields: dict[str, bytes], messages: Sequence[ChatMessage], max_output: int | None, n: int = 1
+) -> ChatRequest:
+    """The request of a format whose system messages are the first of all."""
     leading = tuple(takewhile(lambda message: message.role in SYSTEM_ROLES, messages))
-    limit = positive_int(field_of(fields, "max_completion_tokens"))
     return ChatRequest(
         fields=fields,
         leading=leading,
         messages=tuple(messages[len(leading) :]),
         model=model_of(fields),
         stream=field_of(fields, "stream") is True,
-        n=min(positive_int(field_of(fields, "n")) or 1, MAX_CHOICES),
-        max_output=limit or positive_int(field_of(fields, "max_tokens")),
+        n=n,
+        max_output=max_output,
     )
 
 

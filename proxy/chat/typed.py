@@ -92,7 +92,6 @@ def typed_parts(text: str, ends: Sequence[int] = ()) -> str:
 
 
 def _without_blocks(text: str) -> str:
-    """The text without blocks."""
     for tag in _BLOCKS:
         text = "".join(_outside_of(tag, text))
     return text

@@ -69,7 +69,6 @@ class Passthrough:
             await self._relay(call, reply)
 
     async def forward(self, call: ProxyRequest, body: bytes | None) -> None:
-        """Relay a call with this body."""
         with call.guard():
             await self._relay(call, await self.send_upstream(call, body))
 

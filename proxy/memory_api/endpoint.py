@@ -174,7 +174,6 @@ async def _send_in_time(send: Send, part: Message) -> None:
 
 
 def _hashed_id(request: Request, part: str) -> str | None:
-    """The hash of an id in the path."""
     value = request.path_params.get(part)
     return hashed(unquote_to_bytes(value).decode("utf-8", "replace")) if value else None
 
@@ -212,7 +211,6 @@ def _unavailable(failure: StoreError | SpoolError) -> ProxyError:
 
 
 def refusal(error: ProxyError) -> Response:
-    """The response of an error."""
     response = Response(error.body, error.status)
     response.raw_headers = error.raw_headers
     return response

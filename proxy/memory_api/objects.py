@@ -115,7 +115,6 @@ def recorded_object(seq: int, card: Card, state: State, wire: bytes) -> messages
 
 
 def exchange_object(session: str, exchange: Exchange, ids: Sequence[str]) -> messages.Exchange:
-    """An exchange of a session, with the ids of its messages."""
     return messages.Exchange(
         id=exchange.id,
         model=exchange.model,
@@ -221,7 +220,6 @@ def known_object(block: Block) -> messages.Known:
 
 
 def passage_object(hit: RecallHit) -> messages.Passage:
-    """A passage with its text."""
     return messages.Passage(
         id=hit.id,
         kind=hit.kind,

@@ -67,8 +67,8 @@ def segment(call: Call, name: str) -> bytes:
     return unquote_to_bytes(call.request.path_params[name])
 
 
-def flag(name: str) -> Reader:
-    """True or false; false by default."""
+def flag(name: str, description: str) -> Parameter:
+    """True or false in the query; false by default."""
 
     def read(call: Call) -> bool:
         text = call.request.query_params.get(name, "false")
@@ -76,7 +76,7 @@ def flag(name: str) -> Reader:
             raise invalid(f"{name} must be true or false.", name)
         return text == "true"
 
-    return read
+    return Parameter(name, "query", description, FLAG, read=read)
 
 
 def several(name: str, known: Sequence[str], default: Sequence[str]) -> Reader:
@@ -104,9 +104,13 @@ def an_id(name: str, error: Callable[[str], ProxyError]) -> Reader:
     return read
 
 
-def _any_id(name: str) -> Reader:
+def _id_in_path(name: str, example: str, *errors: Failure) -> Parameter:
     """An id that is not validated: an invalid one is not found."""
-    return lambda call: segment(call, name).decode("utf-8", "replace")
+
+    def read(call: Call) -> str:
+        return segment(call, name).decode("utf-8", "replace")
+
+    return in_path(name, f"The {name}'s id.", TEXT, example, read, *errors)
 
 
 def _session(call: Call) -> SessionKey:
@@ -155,30 +159,6 @@ SESSION = in_path(
     invalid_session_id,
     session_not_found,
 )
-USER = in_path("user", "The person's id, percent-encoded.", ID, "ada", _owner, invalid_user_id)
-MESSAGE = in_path(
-    "message", "The message's id.", TEXT, "im_1.0", _any_id("message"), message_not_found
-)
-EXCHANGE = in_path(
-    "exchange", "The exchange's id.", TEXT, "im_1", _any_id("exchange"), exchange_not_found
-)
-MEMORY = in_path("memory", "The memory's id.", TEXT, "fact_1", _any_id("memory"), memory_not_found)
-PROPOSAL = in_path(
-    "proposal",
-    "The proposal's id.",
-    TEXT,
-    "1",
-    _any_id("proposal"),
-    proposal_not_found,
-    proposal_outdated,
-)
-APPLICATION = in_path(
-    "application",
-    "The application's name.",
-    {"type": "string", "pattern": f"^{APPLICATION_NAME}$"},
-    "support",
-    _application,
-)
 
 TENANT = Parameter(
     "tenant",
@@ -186,25 +166,11 @@ TENANT = Parameter(
     "Whose memory the administrator means. All others may name their own alone.",
     example="anonymous",
 )
-LIMIT = Parameter(
-    "limit",
-    "query",
-    "The most that one part has.",
-    integer_schema(1, MAX_LIMIT, DEFAULT_LIMIT),
-    read=_limit,
-)
 AFTER = Parameter(
     "after",
     "query",
     "`next` of the part before.",
     read=lambda call: call.request.query_params.get("after"),
-)
-AFTER_SEQ = Parameter(
-    "after",
-    "query",
-    "`next` of the part before: a number.",
-    {"type": "string", "pattern": "^[0-9]{1,15}$"},
-    read=_after_seq,
 )
 OF_USER = Parameter(
     "user",
@@ -215,13 +181,7 @@ OF_USER = Parameter(
     read=an_id("user", refusals.invalid_user_id),
     errors=(invalid_user_id,),
 )
-DRY_RUN = Parameter(
-    "dry_run",
-    "query",
-    "Only count what would be erased.",
-    FLAG,
-    read=flag("dry_run"),
-)
+DRY_RUN = flag("dry_run", "Only count what would be erased.")
 
 NAMESPACE = Parameter(
     "namespace",
@@ -254,16 +214,45 @@ IDEMPOTENCY_KEY = Parameter(
 SessionAt = Annotated[SessionKey, SESSION]
 """The session in the path, of the caller's tenant."""
 
-PersonAt = Annotated[Owner, USER]
-MessageAt = Annotated[str, MESSAGE]
-ExchangeAt = Annotated[str, EXCHANGE]
-MemoryAt = Annotated[str, MEMORY]
-ProposalAt = Annotated[str, PROPOSAL]
-ApplicationAt = Annotated[str, APPLICATION]
+PersonAt = Annotated[
+    Owner, in_path("user", "The person's id, percent-encoded.", ID, "ada", _owner, invalid_user_id)
+]
+MessageAt = Annotated[str, _id_in_path("message", "im_1.0", message_not_found)]
+ExchangeAt = Annotated[str, _id_in_path("exchange", "im_1", exchange_not_found)]
+MemoryAt = Annotated[str, _id_in_path("memory", "fact_1", memory_not_found)]
+ProposalAt = Annotated[str, _id_in_path("proposal", "1", proposal_not_found, proposal_outdated)]
+ApplicationAt = Annotated[
+    str,
+    in_path(
+        "application",
+        "The application's name.",
+        {"type": "string", "pattern": f"^{APPLICATION_NAME}$"},
+        "support",
+        _application,
+    ),
+]
 
-Limit = Annotated[int, LIMIT]
+Limit = Annotated[
+    int,
+    Parameter(
+        "limit",
+        "query",
+        "The most that one part has.",
+        integer_schema(1, MAX_LIMIT, DEFAULT_LIMIT),
+        read=_limit,
+    ),
+]
 After = Annotated[str | None, AFTER]
-AfterSeq = Annotated[int, AFTER_SEQ]
+AfterSeq = Annotated[
+    int,
+    Parameter(
+        "after",
+        "query",
+        "`next` of the part before: a number.",
+        {"type": "string", "pattern": "^[0-9]{1,15}$"},
+        read=_after_seq,
+    ),
+]
 """The last number of the page before, 0 for the first page."""
 
 OfUser = Annotated[str | None, OF_USER]

@@ -79,7 +79,6 @@ def list_in(fields: Fields, name: str) -> list[object]:
 
 
 def objects_in(fields: Fields, name: str) -> list[Fields]:
-    """The objects in a list."""
     return [value for value in list_in(fields, name) if isinstance(value, dict)]
 
 

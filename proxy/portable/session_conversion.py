@@ -55,7 +55,6 @@ class ImportOptions(msgspec.Struct, frozen=True):
 
 
 def to_session(conversation: Conversation, options: ImportOptions) -> ImportedSession:
-    """The conversation as a session."""
     check_count(len(conversation.messages))
     id_in_file = conversation.id if conversation.id and is_id(conversation.id) else None
     id = options.session or id_in_file or _derive_id(conversation, options.user)
@@ -169,7 +168,6 @@ def _message(raw: bytes, media: int) -> ChatMessage:
 
 
 def _begins_turn(at: int, messages: Sequence[ImportedMessage], read: Sequence[ChatMessage]) -> bool:
-    """Whether a turn begins with this message."""
     return read[at].role == "user" or messages[at].parent < 0
 
 

@@ -4,5 +4,4 @@ from __future__ import annotations
 
 
 def install_commands(extra: str) -> str:
-    """The commands that install an extra."""
     return f"pip install '.[{extra}]' in a clone, or 'FILE.whl[{extra}]' with the wheel's file"

@@ -104,7 +104,6 @@ class Delivery:
         self.complete = False
 
     async def start(self, status: int, headers: RawHeaders) -> None:
-        """Send status and headers."""
         self.status = status
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
 

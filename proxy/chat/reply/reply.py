@@ -57,7 +57,6 @@ class Draft:
             self.finish_reason = reason if isinstance(reason, str) else "unknown"
 
     def message(self) -> dict[str, object]:
-        """The merged message."""
         calls = [join_ropes(node) for node in self._calls.nodes]
         return {
             **{key: join_ropes(value) for key, value in self._node.items()},

@@ -212,7 +212,6 @@ def _from_blocks(raw: bytes, role: str, blocks: list[Json], limit: int) -> ChatM
 
 
 def _without_memory(raw: bytes, blocks: list[Json]) -> list[Json]:
-    """The blocks without memory blocks."""
     clean = without_blocks(raw)
     if clean is raw:
         return blocks

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from itertools import takewhile
 
 from msgspec.structs import replace
 
 from proxy.chat import jsontext
-from proxy.chat.message import SYSTEM_ROLES, ChatMessage, read_message, text_of
+from proxy.chat.message import ChatMessage, read_message, text_of
 from proxy.chat.request import (
     MAX_TEXT,
     NULL,
@@ -23,9 +22,9 @@ from proxy.chat.request import (
     State,
     UnreadReason,
     field_of,
-    model_of,
     positive_int,
     read_fields,
+    request_of,
 )
 from proxy.errors import RawHeaders
 from proxy.formats.joined_answers import candidate_messages
@@ -76,7 +75,14 @@ def read_request(body: bytes, max_inline_media_bytes: int) -> ChatRequest | Unre
     if _has_too_much_text(messages):
         return "too_much_text"
     references = tuple(item.id for item in items if item.kind == REFERENCE)
-    request = _request(fields, messages, references)
+    request = request_of(fields, messages, positive_int(field_of(fields, "max_output_tokens")))
+    instructions = field_of(fields, "instructions")
+    request = replace(
+        request,
+        instructions=instructions if isinstance(instructions, str) else "",
+        has_own_system=bool(instructions),
+        state=state_of(fields, references),
+    )
     if not items and _has_prompt_only(body):
         request = replace(request, state=replace(request.state, kept_upstream=True))
     if request.state.kept_upstream:  # nothing will be injected: the input keeps its bytes
@@ -145,25 +151,6 @@ def _input_items(raw: bytes) -> list[bytes]:
     if raw.startswith(b'"'):
         return [b'{"role":"user","content":' + raw + b"}"]
     return jsontext.items(raw)
-
-
-def _request(
-    fields: dict[str, bytes], messages: list[ChatMessage], references: tuple[str, ...]
-) -> ChatRequest:
-    leading = tuple(takewhile(lambda message: message.role in SYSTEM_ROLES, messages))
-    instructions = field_of(fields, "instructions")
-    return ChatRequest(
-        fields=fields,
-        leading=leading,
-        messages=tuple(messages[len(leading) :]),
-        model=model_of(fields),
-        stream=field_of(fields, "stream") is True,
-        n=1,
-        max_output=positive_int(field_of(fields, "max_output_tokens")),
-        instructions=instructions if isinstance(instructions, str) else "",
-        has_own_system=bool(instructions),
-        state=state_of(fields, references),
-    )
 
 
 def state_of(fields: dict[str, bytes], references: tuple[str, ...] = ()) -> State:

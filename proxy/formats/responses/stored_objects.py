@@ -79,7 +79,6 @@ def items_in(message: str, body: bytes) -> Iterator[StoredItem]:
 
 
 def list_object(items: Sequence[StoredItem], *, more: bool) -> bytes:
-    """The list object of a page of items."""
     first, last = (items[0].id, items[-1].id) if items else (None, None)
     return jsontext.join_fields(
         {

@@ -24,7 +24,6 @@ RequestList = Callable[[Destination | None], Awaitable[Reply]]
 
 
 def lists_models(call: ProxyRequest) -> bool:
-    """Whether a call is for the list of models."""
     return call.method == "GET" and call.route.target.rstrip(b"/") == b"/models"
 
 

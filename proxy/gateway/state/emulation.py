@@ -93,15 +93,11 @@ def emulates(exchange: ChatExchange) -> bool:
 def log_ends_with(log: Sequence[Entry], continued: ContinuedAnswer) -> bool:
     """Whether the log ends with this answer, and its exchange directly follows the message that it
     followed when it was recorded."""
-    if not log or max(log, key=_seq).card.id != continued.message_id:
+    if not log or max(log, key=lambda entry: entry.position.seq).card.id != continued.message_id:
         return False
     exchange = exchange_of(continued.message_id)
     before = [entry.card.id for entry in log if entry.card.exchange != exchange]
     return continued.follows_id is None or not before or before[-1] == continued.follows_id
-
-
-def _seq(entry: Entry) -> int:
-    return entry.position.seq
 
 
 async def _continued(exchange: ChatExchange, services: Services) -> ContinuedAnswer | None:

@@ -17,7 +17,7 @@ from proxy.memory_api.fields import decode_cursor, encode_cursor, unknown_cursor
 from proxy.memory_api.objects import session_object
 from proxy.memory_api.openapi.operation import Link, Parameter
 from proxy.memory_api.operation import operation
-from proxy.memory_api.parameters import FLAG, After, Limit, OfUser, SessionAt, flag
+from proxy.memory_api.parameters import After, Limit, OfUser, SessionAt, flag
 from proxy.memory_api.shapes.sessions import Session, SessionList
 from proxy.recall.lexicon.folding import fold
 
@@ -77,16 +77,7 @@ Query = Annotated[
         read=lambda call: call.request.query_params.get("query", ""),
     ),
 ]
-Preview = Annotated[
-    bool,
-    Parameter(
-        "preview",
-        "query",
-        "Add to each session how it begins.",
-        FLAG,
-        read=flag("preview"),
-    ),
-]
+Preview = Annotated[bool, flag("preview", "Add to each session how it begins.")]
 
 
 @operation(

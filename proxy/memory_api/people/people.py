@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import Annotated
 
+from msgspec.structs import replace
+
 from proxy.memory.archive import Session
 from proxy.memory.items import ItemOwner
 from proxy.memory_api.api import Api
@@ -14,7 +16,7 @@ from proxy.memory_api.conversations.sessions import SESSION, check_not_spooled, 
 from proxy.memory_api.conversations.sessions import TAG as SESSIONS
 from proxy.memory_api.errors import user_not_found
 from proxy.memory_api.fields import decode_cursor, encode_cursor, unknown_cursor
-from proxy.memory_api.openapi.operation import Link, Parameter
+from proxy.memory_api.openapi.operation import Link
 from proxy.memory_api.operation import operation
 from proxy.memory_api.overview.counts import item_counts
 from proxy.memory_api.parameters import OF_USER, After, Limit, PersonAt, SessionAt
@@ -153,14 +155,7 @@ async def _memories(api: Api, owner: Owner) -> dict[str, int]:
 
 UserOfSession = Annotated[
     str | None,
-    Parameter(
-        "user",
-        "query",
-        "Whose memory it is, where the session is gone.",
-        OF_USER.schema,
-        read=OF_USER.read,
-        errors=OF_USER.errors,
-    ),
+    replace(OF_USER, description="Whose memory it is, where the session is gone.", example=None),
 ]
 
 

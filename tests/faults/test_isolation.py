@@ -120,8 +120,8 @@ class Crowd:
         assert answer.status_code == 200, answer.text
         truth.owner = truth.owner or user
         *before, asked_last = said_in(self.up.requests[-1])
-        recalled, _, said = asked_last.rpartition("</memory>\n\n")
-        assert [*before, said] == [*truth.said, text]
+        recalled, _, said = asked_last.rpartition("</memory>")
+        assert [*before, said.lstrip()] == [*truth.said, text]
         lines = [line for line in recalled.splitlines() if line.startswith("user: ")]
         own = self.own(token, user) if lines else set()
         foreign = [line for line in lines if line.removeprefix("user: ") not in own]

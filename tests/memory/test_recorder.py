@@ -37,7 +37,7 @@ def _failures_may_be_logged(caplog: pytest.LogCaptureFixture) -> None:
 
 def keyed(id: str, idempotency_key: str) -> Commit:
     commit = chat(id, idempotency_key=idempotency_key)
-    return replace(commit, exchange=replace(commit.exchange, keyed=True))
+    return replace(commit, exchange=replace(commit.exchange, has_idempotency_key=True))
 
 
 # Loading

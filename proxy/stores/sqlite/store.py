@@ -113,10 +113,9 @@ class SQLiteStore(SQLiteFile):
                 self._passages.invalidate(key)
 
     async def amend(self, key: SessionKey, amendment: Amendment) -> int | None:
+        writing = partial(sqlite_write.amend, amendment=amendment)
         try:
-            return await self._write_and_reload(
-                key, partial(sqlite_write.amend, amendment=amendment)
-            )
+            return await self._write_and_reload(key, writing)
         finally:
             if amendment.edited:
                 self._passages.invalidate(key)

@@ -109,9 +109,8 @@ class Parts(msgspec.Struct, frozen=True, dict=True):
         passthrough = self._passthrough()
         asker = self._asker(passthrough)
         on_answered = self.writing.remember_key if self.writing else None
-        removals = Removals(
-            api.eraser.erase_session, partial(remove, api)
-        )  # as the memory API removes
+        # As the memory API removes.
+        removals = Removals(api.eraser.erase_session, partial(remove, api))
         return Gateway(
             settings,
             self.tenancy,

@@ -197,9 +197,8 @@ class Summarizer:
 
     async def _load_view(self, work: Work, window: Window) -> _SessionView:
         since, key = self._clock(), work.key
-        options = LoadOptions(
-            profile=work.profile, whole=True, max_messages=0
-        )  # no bodies but the window's
+        # No bodies but the window's.
+        options = LoadOptions(profile=work.profile, whole=True, max_messages=0)
         return _SessionView(
             since, key, options, after_eviction(await self._store.load(key, options), window), ()
         )

@@ -205,16 +205,20 @@ class Backlog:
             before = entries
 
     async def with_waiting(
-        self, snapshot: Snapshot, entries: Sequence[SpoolEntry], options: LoadOptions
+        self,
+        key: SessionKey,
+        snapshot: Snapshot,
+        entries: Sequence[SpoolEntry],
+        options: LoadOptions,
     ) -> Snapshot:
-        """The snapshot with the waiting entries applied, of attempts with one key the last.  Raises
-        StoreError."""
+        """The session's snapshot with its waiting entries applied, of attempts with one key the
+        last.  Raises StoreError."""
         attempts, stored = {options.idempotency_key: snapshot.attempt}, snapshot.last
 
         async def before(asked: LoadOptions) -> Snapshot:
             name = asked.idempotency_key
             if name not in attempts and stored is not None and snapshot.last is stored:
-                attempts[name] = await self._as_attempt(entry.key, stored, name)
+                attempts[name] = await self._as_attempt(key, stored, name)
             return msgspec.structs.replace(snapshot, attempt=attempts.get(name))
 
         for entry in entries:

@@ -74,9 +74,8 @@ class CommitSettler:
         if is_outlived(commit, found):
             return None
         if found.last and found.last.created_at > commit.exchange.created_at + TIMEOUT:
-            return replace(
-                commit, planned_for=None
-            )  # it has waited in the spool, and others have gone on
+            # It has waited in the spool, and others have gone on.
+            return replace(commit, planned_for=None)
         if await self._only_appends(key, commit):
             adapted = replacing_broken_off(commit, found)
         else:

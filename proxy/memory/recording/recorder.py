@@ -200,7 +200,7 @@ class Recorder:
     async def _load_answers(self, key: SessionKey, enough: Callable[[Snapshot], bool]) -> Snapshot:
         options = LoadOptions("", whole=True, max_messages=0)
         snapshot, entries = await self._backlog.load(key, options)
-        snapshot = await self._backlog.with_waiting(snapshot, entries, options)
+        snapshot = await self._backlog.with_waiting(key, snapshot, entries, options)
         answers = [e.card.id for e in reversed(snapshot.log) if e.card.role == "assistant"]
         for at in range(0, min(len(answers), MAX_ANSWERS_READ), ANSWERS_PER_READ):
             if enough(snapshot):
@@ -263,7 +263,7 @@ class Recorder:
             return await self._planner.plan(key, snapshot, m, intent, rules)
         try:
             async with asyncio.timeout(PLANNING):
-                snapshot = await self._backlog.with_waiting(snapshot, entries, options)
+                snapshot = await self._backlog.with_waiting(key, snapshot, entries, options)
                 return await self._planner.plan(key, snapshot, m, intent, rules)
         except TimeoutError as error:
             raise StoreTimeout(f"planning took longer than {PLANNING:g} s") from error

@@ -167,10 +167,26 @@ class IndexLookup(msgspec.Struct, frozen=True):
 
 
 class WholeIndex(NamedTuple):
-    """All terms of an index, and a lookup with every posting of each."""
+    """All terms of an index in ascending order, and every posting of each.
 
-    terms: Sequence[bytes]
-    lookup: IndexLookup
+    ``head`` is a lookup of no terms.  ``terms`` and ``postings`` are joined; ``sizes`` are the
+    bytes of each term's postings.
+    """
+
+    head: IndexLookup
+    terms: bytes
+    sizes: Sequence[int]
+    postings: bytes
+
+
+def whole_of(lookup: IndexLookup, terms: Sequence[bytes]) -> WholeIndex:
+    """The whole index of a lookup of all of its ``terms``."""
+    found = sorted(zip(terms, lookup.postings, strict=True))
+    postings = [each.newest for _, each in found]
+    head = msgspec.structs.replace(lookup, postings=())
+    return WholeIndex(
+        head, b"".join([term for term, _ in found]), [*map(len, postings)], b"".join(postings)
+    )
 
 
 class Rows(msgspec.Struct, frozen=True):

@@ -23,7 +23,6 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from proxy.recall.index import (
-    NO_POSTINGS,
     Index,
     IndexBatch,
     IndexLookup,
@@ -89,9 +88,9 @@ class _CachedIndex:
         """Whether the index has not changed since it was cached."""
         return self.revision == lookup.revision and self.state_data == lookup.state
 
-    def cache_all(self, postings: Mapping[bytes, bytes]) -> None:
+    def cache_all(self, terms: AllTerms) -> None:
         """Cache these as all terms of the index."""
-        self.terms = AllTerms(postings)
+        self.terms = terms
 
     def clear(self) -> None:
         """Drop the postings."""
@@ -236,7 +235,7 @@ class IndexCache:
         """Cache an index that this process has made, with all of its terms."""
         self._evict(owner)
         cached = self._owners[owner] = _CachedIndex(IndexLookup(), State())
-        cached.cache_all({})
+        cached.cache_all(AllTerms())
         self._bytes += cached.size_bytes
         return cached
 
@@ -268,15 +267,11 @@ class IndexCache:
         self, owner: Owner, terms: Sequence[bytes], whole: WholeIndex
     ) -> LookupWithState:
         """Cache all terms; returns the lookup of those asked for."""
-        found = dict(zip(whole.terms, whole.lookup.postings, strict=True))
-        lookup = replace(
-            whole.lookup, postings=tuple([found.get(term, NO_POSTINGS) for term in terms])
-        )
-        result = self._cache(owner, terms, lookup)
+        every = AllTerms(whole.terms, whole.sizes, whole.postings)
+        result = self._cache(owner, terms, replace(whole.head, postings=every.lookup(terms)))
         cached = self._owners.get(owner)
         if cached is not None and cached.state.passages <= SMALL_INDEX:
-            postings = {term: each.newest for term, each in found.items()}
-            self._apply(cached, cached.cache_all, postings)
+            self._apply(cached, cached.cache_all, every)
         return result
 
     def _cache_missing(

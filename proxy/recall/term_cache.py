@@ -7,7 +7,6 @@ If all are cached, a term that is not among them is in no passage, so no lookup 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
 
 import numpy as np
 
@@ -21,6 +20,9 @@ _TERM_BYTES = 200
 
 _PACKED_TERM_BYTES = TERM_SIZE + 4
 """Memory of a term in packed arrays, without its postings."""
+
+_TERM = np.dtype(">u8")
+"""Terms as numbers are in the order of their bytes."""
 
 _LAST = b"\xff" * TERM_SIZE
 
@@ -66,9 +68,13 @@ def _longer(known: Postings, data: bytes) -> Postings:
 class AllTerms:
     """Every posting of every term, of an index of at most ``NEWEST`` passages."""
 
-    def __init__(self, postings: Mapping[bytes, bytes]) -> None:
+    def __init__(
+        self, terms: bytes = b"", sizes: Sequence[int] = (), postings: bytes = b""
+    ) -> None:
+        """``terms`` in ascending order and ``postings`` are joined; ``sizes``: the bytes of each
+        term's postings."""
         self._added: dict[bytes, bytes] = {}
-        self._pack(postings)
+        self._pack(terms, sizes, postings)
 
     def __len__(self) -> int:
         return self._terms.size - 1 + len(self._added)
@@ -77,21 +83,25 @@ class AllTerms:
     def size_bytes(self) -> int:
         return self._packed_bytes + self._added_bytes
 
-    def find(self, terms: Sequence[bytes]) -> list[Postings | None]:
+    def find(self, terms: Sequence[bytes]) -> Sequence[Postings | None]:
         """The postings of each term, never None: a term that is not cached is in no passage."""
-        wanted = np.frombuffer(b"".join(terms), np.uint64)
+        return self.lookup(terms)
+
+    def lookup(self, terms: Sequence[bytes]) -> tuple[Postings, ...]:
+        """The postings of each term."""
+        wanted = np.frombuffer(b"".join(terms), _TERM).astype(np.uint64)
         places = self._terms.searchsorted(wanted)
         (here,) = (self._terms.take(places) == wanted).nonzero()
         begins = self._begins.take(places[here]).tolist()
         ends = self._begins.take(places[here] + 1).tolist()
-        found: list[Postings | None] = [NO_POSTINGS] * len(terms)
+        found = [NO_POSTINGS] * len(terms)
         for at, begin, end in zip(here.tolist(), begins, ends, strict=True):
             found[at] = Postings((end - begin) // POSTING_SIZE, self._data[begin:end])
         fresh = self._added
         for at in [at for at, term in enumerate(terms) if term in fresh]:
-            data = (found[at] or NO_POSTINGS).newest + fresh[terms[at]]
+            data = found[at].newest + fresh[terms[at]]
             found[at] = Postings(len(data) // POSTING_SIZE, data)
-        return found
+        return tuple(found)
 
     def put(self, postings: Mapping[bytes, Postings]) -> None:
         """Nothing to do: all are cached."""
@@ -103,11 +113,17 @@ class AllTerms:
             self._added_bytes += len(data) + (_TERM_BYTES if before is None else 0)
             self._added[term] = (before or b"") + data
         if len(self._added) > max(MIN_ADDED_TERMS, self._terms.size // 4):
-            self._pack(self._all())
+            self._repack()
+
+    def _repack(self) -> None:
+        postings = self._all()
+        terms = sorted(postings)
+        data = [postings[term] for term in terms]
+        self._pack(b"".join(terms), [*map(len, data)], b"".join(data))
 
     def _all(self) -> Mapping[bytes, bytes]:
         begins = self._begins.tolist()
-        terms = split_terms(self._terms[:-1].tobytes())
+        terms = split_terms(self._terms[:-1].astype(_TERM).tobytes())
         postings = {
             term: self._data[begin:end]
             for term, begin, end in zip(terms, begins, begins[1:], strict=False)
@@ -116,15 +132,11 @@ class AllTerms:
             postings[term] = postings.get(term, b"") + data
         return postings
 
-    def _pack(self, postings: Mapping[bytes, bytes]) -> None:
-        """Pack postings, sorted by term.  A last term above all others keeps searches in bounds."""
-        terms = np.frombuffer(b"".join(postings), np.uint64)
-        order, data = terms.argsort(), list(postings.values())
-        data = [data[place] for place in order.tolist()]
-        self._terms = np.append(terms[order], np.frombuffer(_LAST, np.uint64))
-        sizes = [*map(len, data), 0]
-        self._begins = np.array(list(accumulate(sizes, initial=0)), np.uint32)
-        self._data = b"".join(data)
+    def _pack(self, terms: bytes, sizes: Sequence[int], postings: bytes) -> None:
+        """Pack these alone.  A last term above all others keeps searches in bounds."""
+        self._terms = np.frombuffer(terms + _LAST, _TERM).astype(np.uint64)
+        self._begins = np.cumsum([0, *sizes, 0], dtype=np.uint32)
+        self._data = postings
         self._added.clear()
         self._packed_bytes, self._added_bytes = (
             len(self._data) + _PACKED_TERM_BYTES * self._terms.size,

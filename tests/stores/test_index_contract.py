@@ -13,6 +13,7 @@ from proxy.memory.archive import Message
 from proxy.memory.model import SessionKey, State
 from proxy.recall.index import (
     NO_POSTINGS,
+    POSTING_SIZE,
     ROW_SIZE,
     IndexLookup,
     IndexMark,
@@ -20,6 +21,7 @@ from proxy.recall.index import (
     Postings,
     Rows,
     WholeIndex,
+    split_terms,
 )
 from proxy.stores.open import Backend
 from tests.support.clock import Clock
@@ -92,12 +94,15 @@ async def test_an_index_is_read_whole_unless_it_is_too_large(store: Backend, own
     await store.write(owner, batch(0, [[]], session="talk", number=3))
     empty = await store.whole_index(owner, 100, "talk")
     assert empty is not None
-    assert (empty.terms, empty.lookup) == ([], await store.lookup(owner, [], 0, "talk"))
+    assert (empty.terms, empty.head) == (b"", await store.lookup(owner, [], 0, "talk"))
     await store.write(owner, batch(1, [list(range(20))] * 400, first=1))
     whole = await store.whole_index(owner, 100)
     assert whole is not None
-    assert sorted(whole.terms) == sorted(map(term, range(20)))
-    assert whole.lookup == await store.lookup(owner, whole.terms, 500)
+    terms = sorted(map(term, range(20)))
+    assert whole.terms == b"".join(terms)
+    expected = await store.lookup(owner, terms, 500)
+    assert _by_term(whole) == (whole.head, dict(zip(terms, expected.postings, strict=True)))
+    assert whole.head == replace(expected, postings=())
     assert await store.whole_index(owner, 19) is None
 
 
@@ -447,11 +452,14 @@ async def test_a_back_end_does_what_the_index_in_memory_does(
 
 
 def _by_term(whole: WholeIndex | None) -> tuple[IndexLookup, Mapping[bytes, Postings]] | None:
-    """Terms come in any order."""
+    """The head, and the postings of each term."""
     if whole is None:
         return None
-    found = dict(zip(whole.terms, whole.lookup.postings, strict=True))
-    return replace(whole.lookup, postings=()), found
+    found, end = {}, 0
+    for each, size in zip(split_terms(whole.terms), whole.sizes, strict=True):
+        begin, end = end, end + size
+        found[each] = Postings(size // POSTING_SIZE, whole.postings[begin:end])
+    return whole.head, found
 
 
 async def _something(

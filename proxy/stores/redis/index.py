@@ -27,6 +27,7 @@ from proxy.recall.index import (
     Rows,
     WholeIndex,
     split_terms,
+    whole_of,
 )
 from proxy.stores.redis import request_cache
 from proxy.stores.redis.base import RedisBase, format_time, session_keys, tag_of, with_timeout
@@ -66,7 +67,7 @@ class RedisIndex(RedisBase):
         terms = split_terms(joined)
         lookup = await self.lookup(owner, terms, EVERY_POSTING, session)
         # The revision was the same before and after the terms were read: so these are all.
-        return WholeIndex(terms, lookup) if lookup.revision == int(revision) else None
+        return whole_of(lookup, terms) if lookup.revision == int(revision) else None
 
     async def rows(self, owner: Owner, numbers: Sequence[int]) -> Rows:
         arguments = (pack(f"<{len(numbers)}I", *numbers),)

@@ -16,6 +16,7 @@ from proxy.recall.index import (
     Postings,
     Rows,
     WholeIndex,
+    whole_of,
 )
 
 
@@ -76,7 +77,7 @@ class InMemoryIndex:
     ) -> WholeIndex | None:
         terms = list(self._shelf(owner).postings)
         lookup = await self.lookup(owner, terms, EVERY_POSTING, session)
-        return WholeIndex(terms, lookup) if lookup.revision and len(terms) <= max_terms else None
+        return whole_of(lookup, terms) if lookup.revision and len(terms) <= max_terms else None
 
     async def rows(self, owner: Owner, numbers: Sequence[int]) -> Rows:
         shelf = self._shelf(owner)

@@ -62,14 +62,14 @@ CROSS JOIN (
 
 # All blocks, up to a limit.
 _WHOLE = f"""{_KNOWN}, found AS (
-    SELECT term, block, data FROM known CROSS JOIN postings ON owner = known.id
+    SELECT term, data FROM postings WHERE owner = (SELECT id FROM known)
     ORDER BY term, block LIMIT ?
 )
-SELECT revision, state, m.number, m.seq, m.digest, terms, blocks, data FROM known
+SELECT revision, state, m.number, m.seq, m.digest, terms, sizes, data FROM known
 LEFT JOIN marks m ON m.owner = known.id AND m.session = ?
 CROSS JOIN (
     SELECT CAST(group_concat(term, '') AS BLOB) AS terms,
-        json_group_array(json_array(block, length(data))) AS blocks,
+        json_group_array(length(data)) AS sizes,
         CAST(group_concat(data, '') AS BLOB) AS data FROM found
 )
 """
@@ -91,7 +91,7 @@ CROSS JOIN marks m ON m.owner = ? AND m.number = asked.value
 """
 
 _blocks = msgspec.json.Decoder(list[tuple[int, int, int]])
-_all_blocks = msgspec.json.Decoder(list[tuple[int, int]])
+_sizes = msgspec.json.Decoder(list[int])
 
 
 class IndexRow(msgspec.Struct, frozen=True):
@@ -157,17 +157,24 @@ def whole_index(
     row = connection.execute(_WHOLE, (*owner, now, max_blocks + 1, session)).fetchone()
     if row is None:
         return None
-    revision, state, number, seq, digest, joined, sizes, data = row
-    blocks = _all_blocks.decode(sizes)
-    if len(blocks) > max_blocks:
+    revision, state, number, seq, digest, joined, blocks, data = row
+    terms, sizes = joined or b"", _sizes.decode(blocks)
+    if len(sizes) > max_blocks:
         return None
-    of_blocks = split_terms(joined or b"")
-    terms = list(dict.fromkeys(of_blocks))
-    place = {term: at for at, term in enumerate(terms)}
-    placed = [(place[term], *block) for term, block in zip(of_blocks, blocks, strict=True)]
-    postings = _postings(len(terms), placed, data or b"", len(data or b""))
     mark = None if number is None else IndexMark(number, seq, digest)
-    return WholeIndex(terms, IndexLookup(revision, state, postings, mark))
+    head = IndexLookup(revision, state, mark=mark)
+    return WholeIndex(head, *_merged_blocks(terms, sizes), data or b"")
+
+
+def _merged_blocks(terms: bytes, sizes: Sequence[int]) -> tuple[bytes, Sequence[int]]:
+    """The terms of blocks in order, each once, and the bytes of all blocks of each."""
+    of_blocks = split_terms(terms)
+    merged = dict.fromkeys(of_blocks, 0)
+    if len(merged) == len(sizes):  # most often each term has one block
+        return terms, sizes
+    for term, size in zip(of_blocks, sizes, strict=True):
+        merged[term] += size
+    return b"".join(merged), list(merged.values())
 
 
 def rows(connection: Connection, now: float, owner: Owner, numbers: Sequence[int]) -> Rows:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import tzinfo
+from functools import cache
 
 import msgspec
 
@@ -81,6 +82,7 @@ def _chosen(
     pinned_texts = {(each.message, each.text) for each in standing}
     sources: dict[int, PassageSource] = {}
 
+    @cache  # an answer's question is read for it, and as a passage of its own
     def passage_of(number: int) -> Passage | None:
         source = source_of(number)
         if source is None:

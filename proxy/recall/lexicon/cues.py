@@ -12,9 +12,9 @@ The filter may pass a cue that does not match, but never drops one that does.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Container, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from proxy.recall.lexicon.folding import (
     INDIAN,
@@ -63,6 +63,23 @@ class Cue:
         return self.pattern.search(text) if self in possible else None
 
 
+class AnyCue:
+    """Cues of which a text may have any.  Nearly all texts have none, which one test tells."""
+
+    def __init__(self, cues: Iterable[Cue]) -> None:
+        self.cues = tuple(cues)
+        self._distinct = frozenset(self.cues)
+
+    def __repr__(self) -> str:
+        return f"<AnyCue [{len(self.cues)}]>"
+
+    def matches(self, text: str, possible: PossibleCues) -> bool:
+        """Whether one matches a text; ``possible`` are the cues that the text may have."""
+        if possible.isdisjoint(self._distinct):
+            return False
+        return any(cue.search(text, possible) for cue in self.cues)
+
+
 class AnyOf:
     """Several patterns as one; their groups are numbered: see ``loader.with_numbered_groups``.
 
@@ -90,13 +107,20 @@ class AnyOf:
         return possible_patterns[0].pattern if possible_patterns else None
 
 
-PossibleCues: TypeAlias = Container[Cue]
-"""The cues that a text may have."""
+class PossibleCues(Protocol):
+    """The cues that a text may have."""
+
+    def __contains__(self, cue: object, /) -> bool: ...
+
+    def isdisjoint(self, cues: Iterable[Cue], /) -> bool: ...
 
 
 class _All:
     def __contains__(self, cue: object) -> bool:
         return True
+
+    def isdisjoint(self, cues: Iterable[Cue]) -> bool:
+        return False
 
 
 ALL_CUES: PossibleCues = _All()

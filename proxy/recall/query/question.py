@@ -78,7 +78,7 @@ def _is_general(text: str, cues: PossibleCues) -> bool:
 
 def has_question_mark(text: str) -> bool:
     """Whether a message has a question mark."""
-    return any(mark in text for mark in "?؟")
+    return "?" in text or "؟" in text
 
 
 MAX_WORDS = 48

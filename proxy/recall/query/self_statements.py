@@ -8,10 +8,10 @@ trait searches too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from proxy.recall.lexicon.cues import Cue, PossibleCues
+from proxy.recall.lexicon.cues import AnyCue, PossibleCues
 from proxy.recall.lexicon.language import Trait
 from proxy.recall.query import wording
 from proxy.recall.query.words import TokenizedText
@@ -33,7 +33,7 @@ def told_trait_terms(read: TokenizedText) -> tuple[bytes, ...]:
     """The terms of the traits that a user's message states; none of those that it asks for."""
     text = _plain(read.text[:READ])
     found = set(_traits_in(wording.TRAITS, text, read.possible_cues))
-    if not (found or _any_matches(wording.TELLS, text, read.possible_cues)):
+    if not (found or wording.TELLS.matches(text, read.possible_cues)):
         return ()
     asks = set(_asked_traits(read))
     if asks and found <= asks:
@@ -43,7 +43,7 @@ def told_trait_terms(read: TokenizedText) -> tuple[bytes, ...]:
 
 def asked_trait_terms(read: TokenizedText) -> tuple[bytes, ...]:
     """The terms of the traits of the user that a message asks for."""
-    if _any_matches(wording.ASKS_ALL, _plain(read.text[-ASKED:]), read.possible_cues):
+    if wording.ASKS_ALL.matches(_plain(read.text[-ASKED:]), read.possible_cues):
         return (_ANYTHING,)
     return tuple(_TERMS[trait] for trait in _asked_traits(read))
 
@@ -52,14 +52,8 @@ def _asked_traits(read: TokenizedText) -> Iterator[Trait]:
     return _traits_in(wording.ASKS, _plain(read.text[-ASKED:]), read.possible_cues)
 
 
-def _traits_in(
-    cues: Mapping[Trait, Iterable[Cue]], text: str, possible: PossibleCues
-) -> Iterator[Trait]:
-    return (trait for trait, each in cues.items() if _any_matches(each, text, possible))
-
-
-def _any_matches(cues: Iterable[Cue], text: str, possible: PossibleCues) -> bool:
-    return any(cue.search(text, possible) for cue in cues)
+def _traits_in(cues: Mapping[Trait, AnyCue], text: str, possible: PossibleCues) -> Iterator[Trait]:
+    return (trait for trait, each in cues.items() if each.matches(text, possible))
 
 
 def _plain(text: str) -> str:

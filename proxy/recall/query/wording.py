@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from itertools import chain
 from typing import get_args
 
-from proxy.recall.lexicon.cues import Cue
+from proxy.recall.lexicon.cues import AnyCue, Cue
 from proxy.recall.lexicon.language import Language, Phrases, Trait
 from proxy.recall.lexicon.loader import LANGUAGES, any_of, phrase_pattern
 
@@ -27,10 +27,10 @@ LIKENED = Cue(phrase_pattern(lambda each: each.question.likened))
 OWN = Cue(phrase_pattern(lambda each: each.facts.own))
 
 
-def _each(of: Callable[[Language], Phrases]) -> tuple[Cue, ...]:
+def _each(of: Callable[[Language], Phrases]) -> AnyCue:
     """A cue for each language, since nearly all texts are in one."""
     names = [each.language.name for each in LANGUAGES if of(each) != Phrases()]
-    return tuple(Cue(phrase_pattern(of, name), re.IGNORECASE) for name in names)
+    return AnyCue(Cue(phrase_pattern(of, name), re.IGNORECASE) for name in names)
 
 
 def _by_language(of: Callable[[Language], Phrases], before: str = "") -> Mapping[str, Cue]:
@@ -42,8 +42,8 @@ def _by_language(of: Callable[[Language], Phrases], before: str = "") -> Mapping
 
 def _by_trait(
     of: Callable[[Language], Mapping[Trait, Phrases]],
-) -> Mapping[Trait, tuple[Cue, ...]]:
-    def of_trait(trait: Trait) -> tuple[Cue, ...]:
+) -> Mapping[Trait, AnyCue]:
+    def of_trait(trait: Trait) -> AnyCue:
         return _each(lambda each: of(each).get(trait, Phrases()))
 
     return {trait: of_trait(trait) for trait in get_args(Trait)}
@@ -61,5 +61,5 @@ ASKS_ALL = _each(lambda each: each.person.asks_all)
 CUES = (
     *(HOW_ARE_YOU, ASKING, USER, ASSISTANT, WHEN, ORDERS, LISTS, GENERAL, WORKS_ON, LIKENED, OWN),
     *(AGAIN, *GOES_ON.values(), *POINTS_BACK.values(), *WAS.values()),
-    *(*TELLS, *chain(*TRAITS.values(), *ASKS.values()), *ASKS_ALL),
+    *chain(*(each.cues for each in (TELLS, *TRAITS.values(), *ASKS.values(), ASKS_ALL))),
 )

@@ -64,7 +64,7 @@ class Cue:
 
 
 class AnyCue:
-    """Cues of which a text may have any.  Nearly all texts have none, which one test tells."""
+    """Cues of which a text may have any; only those that it may have are looked at."""
 
     def __init__(self, cues: Iterable[Cue]) -> None:
         self.cues = tuple(cues)
@@ -75,9 +75,7 @@ class AnyCue:
 
     def matches(self, text: str, possible: PossibleCues) -> bool:
         """Whether one matches a text; ``possible`` are the cues that the text may have."""
-        if possible.isdisjoint(self._distinct):
-            return False
-        return any(cue.search(text, possible) for cue in self.cues)
+        return any(cue.pattern.search(text) for cue in possible.intersection(self._distinct))
 
 
 class AnyOf:
@@ -112,15 +110,15 @@ class PossibleCues(Protocol):
 
     def __contains__(self, cue: object, /) -> bool: ...
 
-    def isdisjoint(self, cues: Iterable[Cue], /) -> bool: ...
+    def intersection(self, cues: Iterable[Cue], /) -> Iterable[Cue]: ...
 
 
 class _All:
     def __contains__(self, cue: object) -> bool:
         return True
 
-    def isdisjoint(self, cues: Iterable[Cue]) -> bool:
-        return False
+    def intersection(self, cues: Iterable[Cue]) -> Iterable[Cue]:
+        return cues
 
 
 ALL_CUES: PossibleCues = _All()

@@ -17,7 +17,7 @@ from proxy.chat.cachemarks import without_marks
 from proxy.chat.canonical import Content, digest, legacy_id, read_calls, read_content
 from proxy.chat.media.parts import without_large_media, without_media_in_text
 from proxy.chat.native import transcript_of
-from proxy.chat.typed import typed_parts
+from proxy.chat.typed import typed_part, typed_parts
 
 SYSTEM_ROLES = ("system", "developer")
 ROLES = (*SYSTEM_ROLES, "user", "assistant", "tool", "function")
@@ -186,7 +186,7 @@ def typed_text_of(raw: bytes) -> TypedText:
         plain = _plain.decode(raw)
         text, typed = plain.content, plain.content
         if plain.role != "assistant":
-            typed = typed_parts(text)
+            typed = typed_part(text)
     except jsontext.UNREADABLE:
         message = read_stored(raw)
         text, typed = message.text, message.typed_text

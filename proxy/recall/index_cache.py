@@ -1,6 +1,6 @@
 """A cache of indexes that this process has read or written: rows of passages, postings of terms.
 
-A small index whose owner sends another query soon is read as a whole.  From then on a lookup needs
+A small index whose owner sends a third query soon is read as a whole.  From then on a lookup needs
 only the index's revision and state, which the store has often returned already.
 
 A row never changes, and its number is not reused while its index exists.  If a session is dropped
@@ -50,6 +50,10 @@ SMALL_INDEX = 4_000
 MAX_TERMS = 16_000
 """Terms of such an index: some milliseconds to read."""
 
+MIN_MISSES = 2
+"""Lookups with terms that were not cached before all are read: that takes as long as four such
+lookups, and many an owner asks once or twice."""
+
 _OWNER_BYTES = 1_500
 """Approximate memory of an owner without rows and postings."""
 
@@ -62,7 +66,7 @@ class _CachedIndex:
 
     ``revision`` and ``state`` are the index's when it was last read or written;
     ``is_sole_writer``: no other process had written to it since the time before.  ``last_lookup``
-    is the number of the last lookup of terms.
+    is the number of the last lookup of terms, ``misses`` counts those that needed the store.
     """
 
     def __init__(self, lookup: IndexLookup, state: State) -> None:
@@ -70,7 +74,7 @@ class _CachedIndex:
         self.is_sole_writer = True
         self.names: dict[int, str] = {}
         self.terms: SomeTerms | AllTerms = SomeTerms()
-        self.last_lookup = 0
+        self.last_lookup = self.misses = 0
         self.too_large = False
         self._rows: Array = np.zeros(0, ROW)
         self._is_known: NDArray[np.bool_] = np.zeros(0, np.bool_)
@@ -254,14 +258,15 @@ class IndexCache:
         return await self._index.lookup(owner, terms, NEWEST, session=session)
 
     def _is_worth_reading_whole(self, cached: _CachedIndex) -> bool:
-        """Whether to read all terms of an index: if it is small, and as much would fit into the
-        cache for each lookup since this owner's last one."""
+        """Whether to read all terms of an index: if it is small, its owner has sent several
+        queries, and as much would fit into the cache for each lookup since the last of these."""
         lookups_since, cached.last_lookup = self._lookups - cached.last_lookup, self._lookups
+        cached.misses += 1
         passages = cached.state.passages
         fit = (
             passages <= SMALL_INDEX and lookups_since * passages * _PASSAGE_BYTES <= self._max_bytes
         )
-        return fit and not cached.too_large
+        return fit and cached.misses >= MIN_MISSES and not cached.too_large
 
     def _cache_whole(
         self, owner: Owner, terms: Sequence[bytes], whole: WholeIndex
@@ -297,6 +302,7 @@ class IndexCache:
             self._evict(owner)
             cached, before = _CachedIndex(lookup, state), cached
             cached.is_sole_writer, cached.last_lookup = before is None, self._lookups
+            cached.misses = 0 if before is None else before.misses
             self._owners[owner] = cached
             self._bytes += cached.size_bytes
         else:

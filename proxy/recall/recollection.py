@@ -104,7 +104,8 @@ def _chosen(
         sources[each.number].hit("passage", each.text, each.tokens, why[each.number])
         for each in chosen
     ]
-    return [_with_utc_offset(query.options.zone, each) for each in found]
+    zone = query.options.zone
+    return found if zone is None else [_with_utc_offset(zone, each) for each in found]
 
 
 def _budgets(shortlist: Shortlist, left: int) -> tuple[int, int]:
@@ -126,9 +127,8 @@ def _budgets(shortlist: Shortlist, left: int) -> tuple[int, int]:
     return budget, budget - allotted_tokens(shortlist.matches, left)
 
 
-def _with_utc_offset(zone: tzinfo | None, found: RecallHit) -> RecallHit:
-    offset = utc_offset(found.created_at, zone)
-    return msgspec.structs.replace(found, utc_offset=offset) if offset else found
+def _with_utc_offset(zone: tzinfo, found: RecallHit) -> RecallHit:
+    return msgspec.structs.replace(found, utc_offset=utc_offset(found.created_at, zone))
 
 
 def new_words_of_best(

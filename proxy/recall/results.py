@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from proxy.memory.archive import Message
-from proxy.memory.model import Card, Recalled
+from proxy.memory.model import Recalled
 from proxy.recall.lexicon.loader import vocabulary
 from proxy.recall.query.dates import DAY
 from proxy.recall.query.query import CountText
@@ -275,12 +275,6 @@ class PassagePlace(msgspec.Struct, frozen=True, gc=False):
     check: int = 0
     message: str = ""
 
-    def is_of(self, card: Card) -> bool:
-        """Whether a message is the one that was indexed, unchanged."""
-        if self.message:
-            return card.id == self.message
-        return check_of(card) == self.check
-
 
 class PassageSource(msgspec.Struct, frozen=True, gc=False):
     """The message at a place, the author's own text in it, and the share of the whole text that
@@ -294,7 +288,8 @@ class PassageSource(msgspec.Struct, frozen=True, gc=False):
     @property
     def is_current(self) -> bool:
         """Whether it is still the message that was indexed, unchanged."""
-        return self.place.is_of(self.message.card)
+        card, place = self.message.card, self.place
+        return card.id == place.message if place.message else check_of(card) == place.check
 
     def passage(self, number: int) -> Passage:
         card, place = self.message.card, self.place
@@ -306,7 +301,7 @@ class PassageSource(msgspec.Struct, frozen=True, gc=False):
     def hit(self, kind: Kind, text: str, tokens: int, why: Ranked | None = None) -> RecallHit:
         """The hit for this message, or for the part of it in ``text``."""
         card, place = self.message.card, self.place
-        score, parts = (round(why.score, 4), why.rounded()) if why else (0.0, {})
+        score, parts = (round(why.score, 4), why.nonzero_parts) if why else (0.0, {})
         flags = why.flags & NOTE_FLAGS if why else 0
         return RecallHit(
             kind,

@@ -14,7 +14,6 @@ from proxy.learning.facts import days, statements
 from proxy.memory.archive import do_nothing
 from proxy.memory_api.erasure.caches import CLEARED_AGAIN, TextCaches
 from proxy.recall.query import question, words
-from proxy.recall.ranking import select
 from proxy.recall.standing import standing
 from tests.support.virtual import virtually
 from tests.support.waiting import PATIENCE
@@ -31,7 +30,6 @@ READING: list[tuple[ModuleType, str, Callable[[], object], _lru_cache_wrapper[ob
         partial(question._self_contained, SAID, 1, 0.0),
         words._cached_text,
     ),
-    (select, "_split", partial(select._words_of, SAID), select._cached_words),
     (standing, "own_texts", partial(standing.find_instructions, SAID), standing._find_cached),
 ]
 """A module, a function that reads a text with what it calls meanwhile, and where that is cached."""

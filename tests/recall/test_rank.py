@@ -135,7 +135,7 @@ def test_a_score_is_the_sum_of_its_parts_less_the_price(said: list[Said], times:
     for each in Person(longer).ranked("apple cedar"):
         size = min(max(each.tokens, SHORT_TOKENS), LONG_TOKENS) / SHORT_TOKENS
         expected = max(0.0, sum(each.part_values)) / size**WEIGHTS.size_exponent
-        assert each.score == pytest.approx(expected, rel=1e-4, abs=1e-5)
+        assert each.score == pytest.approx(expected, rel=1e-4, abs=len(PARTS) * 5e-5)
         assert list(each.parts) == list(PARTS)
 
 
@@ -154,7 +154,7 @@ def test_what_is_far_below_the_best_is_left_out() -> None:
 @given(TEXTS)
 def test_all_that_is_ranked_has_its_share_of_the_best(said: list[Said]) -> None:
     wholes = [max(0.0, sum(each.part_values)) for each in Person(said).ranked("apple cedar")]
-    assert all(whole >= MIN_SHARE * max(wholes) - 1e-5 for whole in wholes)
+    assert all(whole >= MIN_SHARE * max(wholes) - 5e-4 for whole in wholes)
 
 
 def test_age_halves_a_score() -> None:

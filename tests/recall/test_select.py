@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.recall.query.question import read_question
-from proxy.recall.ranking import select
 from proxy.recall.ranking.excerpts import GAP, Excerpter
 from proxy.recall.ranking.score import LONG_TOKENS, READ_FACTOR, Ranked, count_worth_reading
 from proxy.recall.ranking.select import (
@@ -24,7 +23,6 @@ from proxy.recall.ranking.select import (
     choose_passages,
     is_relevant,
 )
-from proxy.recall.text_cache import clear_text_caches
 from tests.support.store.remembering import NOW, Person, Said, person
 
 WORDS = st.sampled_from(["apple", "bread", "cedar", "delta", "ember", "frost"])
@@ -372,10 +370,3 @@ def test_a_question_comes_along_only_where_it_fits() -> None:
     room = BLOCK_TOKENS + SESSION_TOKENS + 20
     got = chosen(_exchange("Which lamp is it?", "The green one."), room)
     assert [each.number for each in got] == [2]
-
-
-def test_only_short_texts_are_kept() -> None:
-    clear_text_caches()
-    long = "word " * select.MAX_CACHED_CHARACTERS
-    assert select._words_of(long) == {"word"}
-    assert not select._cached_words.cache_info().currsize

@@ -14,7 +14,6 @@ from proxy.recall.query.question import has_question_mark
 from proxy.recall.ranking.excerpts import GAP, Excerpter
 from proxy.recall.ranking.match import Matches
 from proxy.recall.ranking.score import LONG_TOKENS, Ranked
-from proxy.recall.text_cache import text_cache
 
 BLOCK_TOKENS = 40
 SESSION_TOKENS = 9
@@ -66,11 +65,6 @@ FEW_TOKENS = (
     BLOCK_TOKENS + SESSION_TOKENS + 1 + int(EXCERPT_DENSITY * (EXCERPT_TOKENS + OMISSION_TOKENS))
 )
 """The least tokens of a general question, block included: a few passages, or an excerpt."""
-
-CACHED_TEXTS = 512
-MAX_CACHED_CHARACTERS = 400
-"""Texts whose words are cached, and their maximum of characters: 2 MB, or 18 MB of texts without
-spaces."""
 
 _MAX_READ = 4096
 _MAX_WORD_LENGTH = 12
@@ -274,16 +268,6 @@ def _excerpt(passage: Passage, cutter: Excerpter) -> Passage:
 
 
 def _words_of(text: str) -> frozenset[str]:
-    """The words of a text, cached: consecutive turns recall much the same passages."""
-    return _cached_words(text) if len(text) <= MAX_CACHED_CHARACTERS else _split(text)
-
-
-@text_cache(CACHED_TEXTS)
-def _cached_words(text: str) -> frozenset[str]:
-    return _split(text)
-
-
-def _split(text: str) -> frozenset[str]:
     """The words of a text, roughly; pairs of characters where it has no spaces."""
     text = text[:_MAX_READ].lower()
     words = text.split()

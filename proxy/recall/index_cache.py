@@ -300,9 +300,7 @@ class IndexCache:
             return LookupWithState(lookup, state)
         if cached is None or not cached.is_current(lookup):
             self._evict(owner)
-            cached, before = _CachedIndex(lookup, state), cached
-            cached.is_sole_writer, cached.last_lookup = before is None, self._lookups
-            cached.misses = 0 if before is None else before.misses
+            cached = self._new_version(cached, lookup, state)
             self._owners[owner] = cached
             self._bytes += cached.size_bytes
         else:
@@ -310,6 +308,16 @@ class IndexCache:
         self._owners.move_to_end(owner)
         self._apply(cached, cached.terms.put, dict(zip(terms, lookup.postings, strict=True)))
         return LookupWithState(lookup, state)
+
+    def _new_version(
+        self, before: _CachedIndex | None, lookup: IndexLookup, state: State
+    ) -> _CachedIndex:
+        """An index that was read anew; ``before``: as it was cached."""
+        cached = _CachedIndex(lookup, state)
+        cached.last_lookup = self._lookups
+        if before is not None:
+            cached.is_sole_writer, cached.misses = False, before.misses
+        return cached
 
     def _evict(self, owner: Owner) -> None:
         cached = self._owners.pop(owner, None)

@@ -26,10 +26,10 @@ from proxy.recall.query import wording
 from proxy.recall.query.speakers import without_speaker
 from proxy.recall.query.words import (
     ENGLISH,
-    STOP_WORDS,
     TokenizedText,
     Word,
     is_stop_word,
+    is_stop_word_somewhere,
     tokenize,
     words,
 )
@@ -172,16 +172,21 @@ def _is_filler_sentence(sentence: str) -> bool:
 @text_cache(4096)
 def _is_never_filler(word: Word) -> bool:
     """Whether a word is no filler in any language."""
-    return not any(_is_filler_word(word, language) for language in (ENGLISH, *STOP_WORDS))
+    if _is_always_filler(word):
+        return False
+    return word.unspaced or not is_stop_word_somewhere(word.text)
 
 
 @text_cache(4096)
 def _is_filler_word(word: Word, language: str) -> bool:
+    return _is_always_filler(word) or (not word.unspaced and is_stop_word(word.text, language))
+
+
+def _is_always_filler(word: Word) -> bool:
+    """Whether a word is filler in every language."""
     if word.unspaced:
         return not _FILLER_UNSPACED.sub("", word.text)
-    return (
-        word.text in _FILLER_WORDS or is_stop_word(word.text, language) or _is_small_talk_word(word)
-    )
+    return word.text in _FILLER_WORDS or _is_small_talk_word(word)
 
 
 def _is_addressed(sentence: str, word: Word) -> bool:

@@ -266,6 +266,11 @@ def is_stop_word(word: str, language: str) -> bool:
     return word in STOP_WORDS.get(language, _NO_WORDS) or (len(word) == 1 and word.isalpha())
 
 
+def is_stop_word_somewhere(word: str) -> bool:
+    """Whether a word is one in any language."""
+    return word in _LANGUAGES_OF or (len(word) == 1 and word.isalpha())
+
+
 @text_cache(WORD_CACHE_SIZE)
 def gram_term(gram: str) -> bytes | None:
     """The term of a character or a pair of characters, None if both are only grammar."""

@@ -13,6 +13,7 @@ from itertools import product
 from typing import NamedTuple
 
 from proxy.recall.lexicon.folding import INDIAN, RUN, UNSPACED, fold, with_i_for_dotless_i
+from proxy.recall.lexicon.loader import LANGUAGES
 from proxy.recall.lexicon.regex import (
     FEW,
     Alternatives,
@@ -30,6 +31,10 @@ _MAX_PIECE = 8
 
 EDGE = "\0"
 """Stands in a piece, and around a word, for where a word begins or ends."""
+
+_FUNCTION_WORDS = frozenset(
+    word for each in LANGUAGES for word in fold(each.language.stop_words).split()
+)
 
 _MAX_STRINGS = 64
 """Strings that parts may make together; more are not written out."""
@@ -78,8 +83,11 @@ def _piece(string: str) -> str:
 
 
 def _selectivity(piece: str) -> int:
-    """How few texts have a piece, the higher the fewer: numbers are in many."""
-    return min(len(piece), 1) if piece.strip(EDGE).isdigit() else 2 * len(piece)
+    """How few texts have a piece, the higher the fewer: numbers and function words are in many."""
+    word = piece.strip(EDGE)
+    if word.isdigit():
+        return 1
+    return len(piece) if word in _FUNCTION_WORDS else 2 * len(piece)
 
 
 def _cut(string: str, span: tuple[int, int]) -> str:

@@ -40,11 +40,6 @@ def reply(body: object, status: int = 200) -> Response:
     return Response(encoded(body), status, HEADERS)
 
 
-def listed(data: Sequence[object], after: str | None = None) -> Object:
-    """A part of a list; ``next`` is the cursor of the next part."""
-    return {"object": "list", "data": data, "has_more": after is not None, "next": after}
-
-
 def raw_value(raw: bytes | msgspec.Raw) -> Any:
     """JSON to be embedded in an object, byte for byte."""
     return msgspec.Raw(raw)

@@ -91,8 +91,7 @@ def message_object(message: Message) -> messages.Message:
 
 
 def line_object(line: StoredMessage) -> messages.Message:
-    wire = line.body if line.wire is None else line.wire
-    return recorded_object(line.position.seq, line.card, line.state, wire)
+    return recorded_object(line.position.seq, line.card, line.state, line.original)
 
 
 def recorded_object(seq: int, card: Card, state: State, wire: bytes) -> messages.Message:

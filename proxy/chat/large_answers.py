@@ -6,8 +6,8 @@ long text is cheap, a list of a million empty lists is not.  Pure.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Literal
+from collections.abc import Callable
+from typing import Generic, Literal, TypeVar
 
 import msgspec
 
@@ -42,29 +42,20 @@ class _DeltaChoice(_SlimChoice, kw_only=True):
     message: _Message = msgspec.field(name="delta")
 
 
-class _MessageChoice(_SlimChoice, kw_only=True):
-    message: _Message = msgspec.field(name="message")
+C_co = TypeVar("C_co", bound=_SlimChoice, covariant=True)
 
 
-class _SlimAnswer(msgspec.Struct, kw_only=True):
-    choices: Sequence[_SlimChoice]
+class _SlimAnswer(msgspec.Struct, Generic[C_co], kw_only=True):
+    choices: list[C_co]
     model: str | None = None
     usage: msgspec.Raw = NULL
 
 
-class _ChunkEvent(_SlimAnswer):
-    choices: list[_DeltaChoice]
-
-
-class _JsonAnswer(_SlimAnswer):
-    choices: list[_MessageChoice]
-
-
 MessageField = Literal["delta", "message"]
 
-_DECODERS: dict[MessageField, Callable[[bytes], _SlimAnswer]] = {
-    "delta": msgspec.json.Decoder(_ChunkEvent).decode,
-    "message": msgspec.json.Decoder(_JsonAnswer).decode,
+_DECODERS: dict[MessageField, Callable[[bytes], _SlimAnswer[_SlimChoice]]] = {
+    "delta": msgspec.json.Decoder(_SlimAnswer[_DeltaChoice]).decode,
+    "message": msgspec.json.Decoder(_SlimAnswer[_SlimChoice]).decode,
 }
 
 

@@ -49,7 +49,7 @@ class _ReasoningFields(msgspec.Struct):
     tool_calls: Any = None
 
 
-_reasoning_fields = msgspec.json.Decoder(_ReasoningFields)
+_read = jsontext.struct_reader(_ReasoningFields)
 
 
 def reasoning_in(message: bytes) -> bytes:
@@ -89,14 +89,3 @@ def _with_reasoning(raw: bytes, reasoning_by_call: Mapping[str, bytes]) -> bytes
 def _call_ids(calls: object) -> list[str]:
     ids = [call.get("id") for call in jsontext.objects_in(calls)]
     return [id for id in ids if isinstance(id, str)]
-
-
-def _read(raw: bytes) -> _ReasoningFields:
-    """Raises UNREADABLE if it is not an object."""
-    try:
-        return _reasoning_fields.decode(raw)
-    except jsontext.UNREADABLE:  # half a surrogate pair, or no object
-        fields = jsontext.fields(raw)
-    reasoning = msgspec.Raw(fields.get(FIELD, b"null"))
-    role, calls = (jsontext.decode(fields.get(key, b"null")) for key in ("role", "tool_calls"))
-    return _ReasoningFields(role, reasoning, calls)

@@ -77,7 +77,6 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
     leading: tuple[ChatMessage, ...]
     messages: tuple[ChatMessage, ...]
     model: str | None
-    stream: bool
     n: int
     max_output: int | None
     has_own_system: bool = False
@@ -197,7 +196,6 @@ def request_of(
         leading=leading,
         messages=tuple(messages[len(leading) :]),
         model=model_of(fields),
-        stream=field_of(fields, "stream") is True,
         n=n,
         max_output=max_output,
     )

@@ -111,6 +111,11 @@ class StoredMessage(NamedTuple):
     wire: bytes | None = None
 
     @property
+    def original(self) -> bytes:
+        """The original JSON."""
+        return self.body if self.wire is None else self.wire
+
+    @property
     def size(self) -> int:
         """Bytes of its JSON texts."""
         return len(self.body) + len(self.wire or b"")

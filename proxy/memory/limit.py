@@ -16,7 +16,7 @@ TIMER_TOLERANCE = 0.02
 
 
 class TimeLimit:
-    """``async with Limit(seconds)``: as ``asyncio.timeout``, raising TimeoutError.
+    """``async with TimeLimit(seconds)``: as ``asyncio.timeout``, raising TimeoutError.
 
     If this process was held up, an answer may have arrived that was not read yet: the time lost is
     added to the limit, at most once the limit itself.

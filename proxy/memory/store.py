@@ -134,8 +134,8 @@ class Summaries(Protocol):
 class Queue(Protocol):
     """Implemented by every store.  All methods raise StoreError; ``now`` is in Unix seconds.
 
-    ``Commit.due`` is enqueued in the commit's transaction (in a Redis Cluster, where the queue is
-    in another slot: after it, before the commit returns).
+    ``Commit.work_requests`` are enqueued in the commit's transaction (in a Redis Cluster, where the
+    queue is in another slot: after it, before the commit returns).
     """
 
     async def enqueue(self, key: SessionKey, due: WorkRequest) -> None:

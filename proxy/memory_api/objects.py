@@ -40,11 +40,6 @@ def reply(body: object, status: int = 200) -> Response:
     return Response(encoded(body), status, HEADERS)
 
 
-def listed(data: Sequence[object], after: str | None = None) -> Object:
-    """A part of a list; ``next`` is the cursor of the next part."""
-    return {"object": "list", "data": data, "has_more": after is not None, "next": after}
-
-
 def raw_value(raw: bytes | msgspec.Raw) -> Any:
     """JSON to be embedded in an object, byte for byte."""
     return msgspec.Raw(raw)
@@ -96,8 +91,7 @@ def message_object(message: Message) -> messages.Message:
 
 
 def line_object(line: StoredMessage) -> messages.Message:
-    wire = line.body if line.wire is None else line.wire
-    return recorded_object(line.position.seq, line.card, line.state, wire)
+    return recorded_object(line.position.seq, line.card, line.state, line.original)
 
 
 def recorded_object(seq: int, card: Card, state: State, wire: bytes) -> messages.Message:

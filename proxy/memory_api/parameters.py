@@ -92,6 +92,18 @@ def several(name: str, known: Sequence[str], default: Sequence[str]) -> Reader:
     return read
 
 
+def one_of(name: str, known: Sequence[str]) -> Callable[[Call], str]:
+    """One of these words; by default the first."""
+
+    def read(call: Call) -> str:
+        word = call.request.query_params.get(name, known[0])
+        if word not in known:
+            raise invalid(f"{name} must be one of: {', '.join(known)}.", name)
+        return word
+
+    return read
+
+
 def an_id(name: str, error: Callable[[str], ProxyError]) -> Reader:
     """The id of a session or a user in the query, None if it is missing."""
 

@@ -88,7 +88,7 @@ def never_atomic(namespace: Namespace) -> bool:
 class ItemBatcher:
     """One owner's items, returned in batches.
 
-    ``max_bytes`` bounds the items of ``atomic`` namespaces.
+    ``max_bytes`` bounds those for which ``is_atomic``.
     """
 
     def __init__(self, begin: format.ShelfLine, max_bytes: int, is_atomic: IsAtomic) -> None:
@@ -153,23 +153,7 @@ def _session(
 
 
 def _line(line: format.MessageLine) -> StoredMessage:
-    card = Card(
-        id=line.id,
-        role=line.role,
-        tokens=line.tokens,
-        digest=line.digest,
-        calls=line.calls,
-        answers=line.answers,
-        origin=line.origin,
-        evidence=line.evidence,
-        incomplete=line.incomplete,
-        blank=line.blank,
-        choice=line.choice,
-        created_at=line.created_at,
-        shape=line.shape,
-        call_text_tokens=line.call_text_tokens,
-        side_text_tokens=line.side_text_tokens,
-    )
+    card = Card(**{name: getattr(line, name) for name in Card.__struct_fields__})
     return StoredMessage(
         Position(line.turn, line.seq),
         card,

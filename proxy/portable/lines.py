@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 import msgspec
+from msgspec.structs import asdict, replace
 
 from proxy.chat.json_size import has_more_values
 from proxy.chat.jsontext import UNREADABLE
-from proxy.memory.archive import PlacedExchange, Session, SessionArchive, StoredMessage
+from proxy.memory.archive import Session, SessionArchive, StoredMessage
 from proxy.memory.items import Item
 from proxy.portable import format
 from proxy.portable.check import MAX_VALUES, NOT_UTF8, is_utf8
 from proxy.portable.format import embed_json
-from proxy.portable.grouping import IsAtomic, ItemBatcher, SessionBuilder, never_atomic
+from proxy.portable.grouping import IsAtomic, ItemBatcher, SessionBuilder
 from proxy.portable.source import ImportedPart, ImportedSession, InvalidFile, Splitter, Warnings
 
 _DECODERS = {format.kind_of(line): msgspec.json.Decoder(line) for line in format.LINES}
@@ -29,7 +30,7 @@ class ExportReader:
     """Reads an export as it comes; implements :class:`proxy.portable.source.ImportSource`.
 
     Bounds in bytes: ``max_line_bytes`` of a line, ``max_bytes`` of what is held at once, which is a
-    session or a person's items of ``atomic`` namespaces.
+    session or those items of a person for which ``is_atomic``.
     """
 
     def __init__(
@@ -37,7 +38,7 @@ class ExportReader:
         max_line_bytes: int,
         max_bytes: int,
         warnings: Warnings,
-        is_atomic: IsAtomic = never_atomic,
+        is_atomic: IsAtomic,
     ) -> None:
         self._is_atomic = is_atomic
         self._lines, self._max_bytes, self._warnings = Splitter(max_line_bytes), max_bytes, warnings
@@ -178,11 +179,37 @@ def session_lines(archived: SessionArchive, dismissed: tuple[str, ...] = ()) -> 
 
 
 def session_line(session: Session, dismissed: tuple[str, ...]) -> bytes:
-    return encode_line(_session(session, dismissed))
+    details = session.details
+    return encode_line(
+        format.SessionLine(
+            id=session.id,
+            user=session.user,
+            title=details.title,
+            metadata=embed_json(details.metadata),
+            ttl=details.ttl,
+            system=embed_json(details.system),
+            system_tokens=details.system_tokens,
+            created_at=session.created_at,
+            last_active_at=session.last_active_at,
+            end=session.end,
+            last=session.last,
+            windows={name: (at.turn, at.seq) for name, at in sorted(session.windows.items())},
+            dismissed=dismissed,
+        )
+    )
 
 
 def message_line(line: StoredMessage) -> bytes:
-    return encode_line(_message(line))
+    return encode_line(
+        format.MessageLine(
+            seq=line.position.seq,
+            turn=line.position.turn,
+            state=line.state,
+            **asdict(line.card),
+            body=embed_json(line.body),
+            wire=embed_json(line.wire),
+        )
+    )
 
 
 def closing_lines(archived: SessionArchive, message_ids: Collection[str]) -> Iterator[bytes]:
@@ -190,13 +217,20 @@ def closing_lines(archived: SessionArchive, message_ids: Collection[str]) -> Ite
 
     Exchanges are reduced to these messages: others were recorded while the session was read.
     """
-    ids_left = [
-        tuple(id for id in placed.messages if id in message_ids) for placed in archived.exchanges
+    exchanges = [
+        placed._replace(messages=ids)
+        for placed in archived.exchanges
+        if (ids := tuple(id for id in placed.messages if id in message_ids))
     ]
-    pairs = zip(archived.exchanges, ids_left, strict=True)
-    exchanges = [placed._replace(messages=ids) for placed, ids in pairs if ids]
     for placed in exchanges:
-        yield encode_line(_exchange(placed))
+        yield encode_line(
+            format.ExchangeLine(
+                first=placed.first,
+                messages=placed.messages,
+                exchange=replace(placed.exchange, usage=None),
+                usage=embed_json(placed.exchange.usage),
+            )
+        )
     for summary in archived.summaries:
         yield encode_line(format.SummaryLine(summary=summary))
     yield encode_line(
@@ -215,58 +249,4 @@ def owner_line(user: str, dismissed: tuple[str, ...]) -> bytes:
 
 def item_line(item: Item) -> bytes:
     value = embed_json(bytes(item.value))
-    return encode_line(format.ItemLine(item=msgspec.structs.replace(item, value=value)))
-
-
-def _session(session: Session, dismissed: tuple[str, ...]) -> format.SessionLine:
-    details = session.details
-    return format.SessionLine(
-        id=session.id,
-        user=session.user,
-        title=details.title,
-        metadata=embed_json(details.metadata),
-        ttl=details.ttl,
-        system=embed_json(details.system),
-        system_tokens=details.system_tokens,
-        created_at=session.created_at,
-        last_active_at=session.last_active_at,
-        end=session.end,
-        last=session.last,
-        windows={name: (at.turn, at.seq) for name, at in sorted(session.windows.items())},
-        dismissed=dismissed,
-    )
-
-
-def _message(line: StoredMessage) -> format.MessageLine:
-    card = line.card
-    return format.MessageLine(
-        seq=line.position.seq,
-        turn=line.position.turn,
-        state=line.state,
-        id=card.id,
-        role=card.role,
-        tokens=card.tokens,
-        digest=card.digest,
-        calls=card.calls,
-        answers=card.answers,
-        origin=card.origin,
-        evidence=card.evidence,
-        incomplete=card.incomplete,
-        blank=card.blank,
-        choice=card.choice,
-        created_at=card.created_at,
-        shape=card.shape,
-        call_text_tokens=card.call_text_tokens,
-        side_text_tokens=card.side_text_tokens,
-        body=embed_json(line.body),
-        wire=embed_json(line.wire),
-    )
-
-
-def _exchange(placed: PlacedExchange) -> format.ExchangeLine:
-    return format.ExchangeLine(
-        first=placed.first,
-        messages=placed.messages,
-        exchange=msgspec.structs.replace(placed.exchange, usage=None),
-        usage=embed_json(placed.exchange.usage),
-    )
+    return encode_line(format.ItemLine(item=replace(item, value=value)))

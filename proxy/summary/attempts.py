@@ -88,8 +88,8 @@ class _Draft(NamedTuple):
 
 
 class RebuildDrafts:
-    """UnstoredSummaries rebuilds of summaries: one that needs more than a day's token budget
-    continues on the next day.  ``clock`` gives seconds.
+    """Unfinished rebuilds of summaries: one that needs more than a day's token budget continues on
+    the next day.  ``clock`` gives seconds.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -139,7 +139,7 @@ class FailedTurns:
         self._known: LRUCache[SessionKey, _FailedAttempt] = LRUCache(MAX_SESSIONS)
 
     def __repr__(self) -> str:
-        return f"<GivenUp [{len(self._known)} sessions]>"
+        return f"<FailedTurns [{len(self._known)} sessions]>"
 
     def add(
         self, key: SessionKey, version: int, turns: Sequence[Turn], *, refused: bool = False

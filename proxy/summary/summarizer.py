@@ -95,10 +95,10 @@ class Summarizer:
         self._unfinished = UnstoredSummaries(clock)
         self._writer = Writer(completer, count, self._unfinished)
         self._decode, self._count, self._clock = decode, count, clock
-        self._given_up, self._drafts = FailedTurns(), RebuildDrafts(clock)
+        self._failed_turns, self._drafts = FailedTurns(), RebuildDrafts(clock)
 
     def __repr__(self) -> str:
-        return f"<Summarizer {self._given_up!r}>"
+        return f"<Summarizer {self._failed_turns!r}>"
 
     def forget(self, key: SessionKey) -> None:
         """Drop all that is written about a session and not stored: it has its content."""
@@ -209,8 +209,8 @@ class Summarizer:
         "nothing": it failed now or the last time, and the session is stalled, as if it raises: its
         window moves on without a summary.  Raises CompletionError and StoreError.
         """
-        given_up = self._given_up.has_failed(view.key, view.version, view.waiting)
-        if given_up and view.snapshot.stalled:
+        has_failed = self._failed_turns.has_failed(view.key, view.version, view.waiting)
+        if has_failed and view.snapshot.stalled:
             return "nothing"
         batch = await self._batch(view, settings.max_input_tokens)
         if not batch.parts:
@@ -268,7 +268,7 @@ class Summarizer:
         """Stall the session after a failure; None if the model did not write a summary."""
         refused = isinstance(failure, Refused)
         if refused or failure is None:
-            self._given_up.add(view.key, view.version, view.waiting, refused=refused)
+            self._failed_turns.add(view.key, view.version, view.waiting, refused=refused)
         await self._store.mark_stalled(view.key, view.snapshot.created_at)
 
     async def _put(self, view: _SessionView, summary: Summary, *, anew: bool = False) -> bool:

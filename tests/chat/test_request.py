@@ -45,23 +45,23 @@ def test_of_a_model_s_name_only_the_beginning_counts(name: str) -> None:
 
 
 def test_a_request_says_its_model_and_how_it_wants_its_answer() -> None:
-    found = request([USER], stream=True, n=3, max_tokens=10, max_completion_tokens=20)
-    assert (found.model, found.stream, found.n, found.max_output) == ("m", True, 3, 20)
+    found = request([USER], n=3, max_tokens=10, max_completion_tokens=20)
+    assert (found.model, found.n, found.max_output) == ("m", 3, 20)
     assert request([USER], max_tokens=10).max_output == 10
 
 
 @pytest.mark.parametrize(
     "fields",
     [
-        {"model": 5, "stream": "true", "n": 0, "max_tokens": -1},
-        {"model": None, "stream": None, "n": "3", "max_tokens": "many"},
-        {"model": {}, "stream": 1, "n": True, "max_tokens": 1.5},
+        {"model": 5, "n": 0, "max_tokens": -1},
+        {"model": None, "n": "3", "max_tokens": "many"},
+        {"model": {}, "n": True, "max_tokens": 1.5},
         {"model": [], "n": None, "max_completion_tokens": None},
     ],
 )
 def test_wrong_types_are_as_good_as_absent(fields: dict[str, object]) -> None:
     found = request([USER], **fields)
-    assert (found.model, found.stream, found.n, found.max_output) == (None, False, 1, None)
+    assert (found.model, found.n, found.max_output) == (None, 1, None)
 
 
 def test_n_is_bounded() -> None:

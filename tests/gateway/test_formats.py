@@ -43,7 +43,6 @@ class Items:
             leading=(),
             messages=tuple(map(_message, items)),
             model=None,
-            stream=True,
             n=1,
             max_output=None,
             has_own_system=self.has_own_system,

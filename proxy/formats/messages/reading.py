@@ -56,7 +56,6 @@ def read_request(body: bytes, limit: int) -> ChatRequest | UnreadReason:
         leading=leading,
         messages=messages,
         model=model_of(fields),
-        stream=field_of(fields, "stream") is True,
         n=1,
         max_output=positive_int(field_of(fields, "max_tokens")),
         has_own_system=True,

@@ -62,8 +62,7 @@ class StoredAnswer(msgspec.Struct, frozen=True):
     @property
     def raw(self) -> bytes:
         """The JSON of the message as the upstream sent it."""
-        stored = self.stored_message
-        return stored.body if stored.wire is None else stored.wire
+        return self.stored_message.original
 
     @property
     def without_id(self) -> MessageEdit:

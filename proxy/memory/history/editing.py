@@ -33,9 +33,7 @@ def edit_message(line: StoredMessage, said: ChatMessage, count: Count) -> Messag
         blank=blank,
         side_text_tokens=tokens_without_calls(said.text, said.calls, count),
     )
-    return MessageEdit(
-        card=card, body=body, replaced_wire=line.body if line.wire is None else line.wire
-    )
+    return MessageEdit(card=card, body=body, replaced_wire=line.original)
 
 
 def result_ids(calls: Collection[str], later: Iterable[Card]) -> list[str]:

@@ -356,7 +356,7 @@ def _start(
     start = LOG_START if anew else old
     shows_all = not plan.log or plan.log[0].position >= start
     if plain is not None and shows_all and window.fits(plain):
-        return start, anew  # as ``advance`` would find, without another look at each of them
+        return start, anew  # as ``advance_start`` would find, without another look at each of them
     return advance_start(plan.log, start, window, plan.running_turn), anew
 
 

@@ -116,7 +116,7 @@ def _left_behind(
 ) -> Iterator[str]:
     """Ids of messages that would stay in the log on another branch: their exchanges follow a
     message that left the log, or the same message as the commit if one of the two supersedes
-    something or the commit is ``alone``."""
+    something or the commit ``supersedes_siblings``."""
     if not commit.branches_off:
         return
     there = {line.card.id for line in lines}

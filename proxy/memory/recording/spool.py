@@ -3,8 +3,8 @@ a host share.
 
 An entry is durable when ``put`` returns (``synchronous = FULL``) and stays until it has been
 replayed.  Entries belong to a store, by its name, and are replayed in the order in which they came.
-Calls block; they are made on a thread, except ``waiting``, ``idle`` and ``sessions``, which read
-eight bytes of shared memory as long as nothing was written.
+Calls block; they are made on a thread, except ``has_waiting``, ``is_idle`` and ``sessions``, which
+read eight bytes of a file as long as nothing was written.
 """
 
 from __future__ import annotations

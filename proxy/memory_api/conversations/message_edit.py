@@ -248,5 +248,4 @@ def _check_same_message(line: StoredMessage, message: ChatMessage) -> None:
 
 def _unchanged(line: StoredMessage) -> MessageEdit:
     """An edit that changes nothing, which makes a revision fail if the message has changed."""
-    was = line.body if line.wire is None else line.wire
-    return MessageEdit(card=line.card, body=line.body, wire=line.wire, replaced_wire=was)
+    return MessageEdit(card=line.card, body=line.body, wire=line.wire, replaced_wire=line.original)

@@ -144,22 +144,14 @@ def _system(api: Api, raw: bytes) -> Details:
         pieces = items(raw) if is_list else [raw]
     except UNREADABLE:
         pieces = []
-    if not pieces or not all(_is_system(api, piece) for piece in pieces):
+    messages = [message for each in pieces if (message := api.read_message(each, len(each)))]
+    is_system = (each.role in SYSTEM_ROLES and not each.blank for each in messages)
+    if not messages or len(messages) < len(pieces) or not all(is_system):
         raise invalid(f"system {SYSTEM}", "system")
     for number, piece in enumerate(pieces):
         check_message(piece, f"system[{number}]" if is_list else "system")
-    records = [_record(api, piece) for piece in pieces]
+    records = [message.record for message in messages]
     return {"system": join_items(records), "system_tokens": sum(map(api.counter(None), records))}
-
-
-def _record(api: Api, piece: bytes) -> bytes:
-    message = api.read_message(piece, len(piece))
-    return message.record if message else piece
-
-
-def _is_system(api: Api, piece: bytes) -> bool:
-    message = api.read_message(piece, len(piece))
-    return message is not None and message.role in SYSTEM_ROLES and not message.blank
 
 
 def _check_summary_length(api: Api, text: str) -> None:

@@ -27,7 +27,7 @@ from proxy.memory_api.overview.figures import (
     sum_by_bucket,
 )
 from proxy.memory_api.overview.shared import Shared
-from proxy.memory_api.parameters import OfUser, integer_schema
+from proxy.memory_api.parameters import OfUser, integer_schema, one_of
 from proxy.memory_api.shapes import overview as shapes
 from proxy.memory_api.shapes.overview import Bucket, Latency, Stats, Tokens
 from proxy.recall.index import newest_session
@@ -48,11 +48,7 @@ AT_ONCE = 16
 _NUMBER = re.compile(r"[0-9]{1,6}")
 
 
-def _bucket(call: Call) -> str:
-    bucket = call.request.query_params.get("bucket", "day")
-    if bucket not in STEPS:
-        raise invalid(f"bucket must be one of: {', '.join(STEPS)}.", "bucket")
-    return bucket
+_bucket = one_of("bucket", [*STEPS])
 
 
 def _days(call: Call) -> int:

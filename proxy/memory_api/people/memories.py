@@ -18,6 +18,7 @@ from proxy.learning.kinds import Kind, Kinds
 from proxy.memory.items import PEOPLE, Item, ItemOwner, Items, Place, all_items
 from proxy.memory_api.api import Api
 from proxy.memory_api.call import Call
+from proxy.memory_api.errors import memory_not_found
 from proxy.memory_api.fields import decode_cursor, encode_cursor, invalid, unknown_cursor
 from proxy.memory_api.objects import Object
 from proxy.memory_api.openapi.operation import Parameter
@@ -121,7 +122,7 @@ Key = tuple[int, float, int, str]
 """The sort key of memories: by kind, newest first."""
 
 
-class Listing(NamedTuple):
+class MemoryFilter(NamedTuple):
     """A filter of memories.  ``stale``: only facts not confirmed for so many seconds."""
 
     kinds: Collection[str]
@@ -200,29 +201,29 @@ class Memories(msgspec.Struct, frozen=True):
     clock: Callable[[], float]
 
     async def page(
-        self, owner: Owner, listing: Listing, after: Key | None, limit: int
+        self, owner: Owner, filters: MemoryFilter, after: Key | None, limit: int
     ) -> tuple[list[Object], str | None]:
         """The memories after a key, and the cursor of the next page."""
-        entries = await self._entries(owner, listing)
+        entries = await self._entries(owner, filters)
         entries_after = [entry for entry in entries if after is None or entry.key > after]
         entries_after.sort(key=attrgetter("key"))
         cursor = _cursor(entries_after[limit - 1].key) if len(entries_after) > limit else None
         return [entry.make() for entry in entries_after[:limit]], cursor
 
-    async def all(self, owner: Owner, listing: Listing) -> list[Object]:
+    async def all(self, owner: Owner, filters: MemoryFilter) -> list[Object]:
         """All memories, in no order."""
-        return [entry.make() for entry in await self._entries(owner, listing)]
+        return [entry.make() for entry in await self._entries(owner, filters)]
 
-    async def _entries(self, owner: Owner, listing: Listing) -> list[ListedMemory]:
+    async def _entries(self, owner: Owner, filters: MemoryFilter) -> list[ListedMemory]:
         entries: list[ListedMemory] = []
         for kind in self.kinds.listed:
-            if kind.memory in listing.kinds:
-                entries += await self._learned(owner, listing, kind)
-        if "current" in listing.states and listing.stale is None:
-            entries += await self._standing(owner, listing)
+            if kind.memory in filters.kinds:
+                entries += await self._learned(owner, filters, kind)
+        if "current" in filters.states and filters.stale is None:
+            entries += await self._standing(owner, filters)
         return entries
 
-    async def _learned(self, owner: Owner, listing: Listing, kind: Kind) -> list[ListedMemory]:
+    async def _learned(self, owner: Owner, filters: MemoryFilter, kind: Kind) -> list[ListedMemory]:
         item_owner = as_item_owner(owner)
         items = all_items(self.items, item_owner, (PEOPLE, item_owner.user, kind.name), PAGE)
         memories = [self._memory(kind, item) async for item in items]
@@ -231,24 +232,24 @@ class Memories(msgspec.Struct, frozen=True):
                 (kind.rank, -each.created_at, 0, each.id), partial(each.fields, self.count)
             )
             for each in memories
-            if each.state in listing.states and self._is_stale(each, listing)
+            if each.state in filters.states and self._is_stale(each, filters)
         ]
 
-    def _is_stale(self, memory: LearnedMemory, listing: Listing) -> bool:
+    def _is_stale(self, memory: LearnedMemory, filters: MemoryFilter) -> bool:
         """Whether it was not confirmed for ``stale`` seconds; True without that filter."""
-        if listing.stale is None:
+        if filters.stale is None:
             return True
-        return memory.confirmed is not None and memory.confirmed <= self.clock() - listing.stale
+        return memory.confirmed is not None and memory.confirmed <= self.clock() - filters.stale
 
-    async def _standing(self, owner: Owner, listing: Listing) -> list[ListedMemory]:
-        if set(STANDING_KINDS).isdisjoint(listing.kinds):
+    async def _standing(self, owner: Owner, filters: MemoryFilter) -> list[ListedMemory]:
+        if set(STANDING_KINDS).isdisjoint(filters.kinds):
             return []
         return [
             ListedMemory(
                 (STANDING_RANK, -each.created_at, -each.seq, each.id), partial(hit_object, each)
             )
             for each in await self.recall_admin.standing(owner)
-            if each.kind in listing.kinds
+            if each.kind in filters.kinds
         ]
 
     async def one(self, owner: Owner, memory: str) -> Object | None:
@@ -260,6 +261,13 @@ class Memories(msgspec.Struct, frozen=True):
             return self.learned(kind, item) if item else None
         hits = await self.recall_admin.standing(owner)
         return next((hit_object(each) for each in hits if each.id == memory), None)
+
+    async def existing(self, owner: Owner, memory: str) -> Object:
+        """The same; ProxyError 404 if there is none."""
+        found = await self.one(owner, memory)
+        if found is None:
+            raise memory_not_found()
+        return found
 
     def learned(self, kind: Kind, item: Item) -> Object:
         """An item as a memory of its kind."""

@@ -7,7 +7,7 @@ from msgspec import Struct
 from proxy.learning.facts.fact import TooManyFacts
 from proxy.learning.facts.tools import FactTools
 from proxy.memory_api.api import Api
-from proxy.memory_api.errors import memory_not_found, too_many_memories
+from proxy.memory_api.errors import too_many_memories
 from proxy.memory_api.objects import Object
 from proxy.memory_api.operation import operation
 from proxy.memory_api.parameters import PersonAt
@@ -41,7 +41,4 @@ async def save_fact(api: Api, owner: PersonAt, statement: Statement) -> Object:
         )
     except TooManyFacts:
         raise too_many_memories() from None
-    memory = await memories_of(api).one(owner, fact.id)
-    if memory is None:
-        raise memory_not_found()
-    return memory
+    return await memories_of(api).existing(owner, fact.id)

@@ -16,12 +16,17 @@ from proxy.memory.items import matches_filter
 from proxy.memory_api.fields import invalid
 from proxy.memory_api.items.params import filter_of
 from proxy.memory_api.objects import Object
-from proxy.memory_api.people.memories import STATES, Listing, Memories, as_item_owner, hit_object
+from proxy.memory_api.people.memories import (
+    STATES,
+    Memories,
+    MemoryFilter,
+    as_item_owner,
+    hit_object,
+)
 from proxy.memory_api.shapes import people as shapes
 from proxy.memory_api.shapes.people import memory_kinds
 from proxy.recall.index import Owner
 from proxy.recall.lexicon.folding import fold
-from proxy.recall.recaller import RecallAdmin
 
 DEFAULT_FOUND = 10
 CURRENT = STATES[0]
@@ -58,7 +63,6 @@ class MemorySearch(msgspec.Struct, frozen=True):
 
     memories: Memories
     facts: FactStore
-    recall: RecallAdmin
 
     async def find(self, owner: Owner, query: MemoryQuery) -> list[Object]:
         """The memories that match the query, best first."""
@@ -77,12 +81,12 @@ class MemorySearch(msgspec.Struct, frozen=True):
     async def _passages(self, owner: Owner, query: MemoryQuery) -> list[Object]:
         if CURRENT not in query.states or set(query.kinds) <= self._kinds:
             return []
-        hits = await self.recall.search(owner, query.query)
+        hits = await self.memories.recall_admin.search(owner, query.query)
         return [hit_object(one) for one in hits if one.kind in query.kinds]
 
     async def _learned(self, owner: Owner, query: MemoryQuery) -> list[Object]:
         kinds = set(query.kinds) & self._kinds
-        return await self.memories.all(owner, Listing(kinds, query.states)) if kinds else []
+        return await self.memories.all(owner, MemoryFilter(kinds, query.states)) if kinds else []
 
     async def _fact_terms(self, owner: Owner) -> Mapping[str, bytes]:
         """The terms of current facts by id, which are stored in the card."""

@@ -24,14 +24,14 @@ from proxy.memory_api.api import Api
 from proxy.memory_api.call import IdempotentCall, RequestConditions
 from proxy.memory_api.conditions import Conditions
 from proxy.memory_api.errors import idempotency_key_spent, memory_not_found, too_many_memories
-from proxy.memory_api.fields import invalid
-from proxy.memory_api.objects import Object, listed
+from proxy.memory_api.fields import Listing, invalid
+from proxy.memory_api.objects import Object
 from proxy.memory_api.openapi.operation import Link
 from proxy.memory_api.operation import operation
 from proxy.memory_api.parameters import Limit, MemoryAt, PersonAt
 from proxy.memory_api.people.memories import (
     AfterMemory,
-    Listing,
+    MemoryFilter,
     MemoryKinds,
     StaleDays,
     States,
@@ -77,13 +77,13 @@ async def list_memories(
     stale: StaleDays,
     limit: Limit,
     after: AfterMemory,
-) -> Object:
+) -> Listing[Object]:
     """List what is remembered of a person.
 
     Facts, then standing wishes, then episodes, each newest first.
     """
-    listing = Listing(kinds, states, stale * DAY if stale is not None else None)
-    return listed(*await memories_of(api).page(owner, listing, after, limit))
+    filters = MemoryFilter(kinds, states, stale * DAY if stale is not None else None)
+    return Listing.part(*await memories_of(api).page(owner, filters, after, limit))
 
 
 @operation(
@@ -118,7 +118,7 @@ async def create_memory(
         if not added:
             await _add(api, owner, fact)
         await idempotent.done(attempt)
-    return _or_not_found(await memories.one(owner, fact.id))
+    return await memories.existing(owner, fact.id)
 
 
 @operation(
@@ -128,19 +128,21 @@ async def create_memory(
     answer=MemoryList,
     examples={"question": {"query": "What must not be in the food?"}},
 )
-async def search_memories(api: Api, owner: PersonAt, request: shapes.MemorySearch) -> Object:
+async def search_memories(
+    api: Api, owner: PersonAt, request: shapes.MemorySearch
+) -> Listing[Object]:
     """Search what is remembered of a person.
 
     Facts, standing wishes, episodes and passages by one score from 0 to 1, best first.
     """
-    search = MemorySearch(memories_of(api), api.learned.facts, api.recall_admin)
-    return listed(await search.find(owner, memory_query(request, api.learned.kinds)))
+    search = MemorySearch(memories_of(api), api.learned.facts)
+    return Listing.part(await search.find(owner, memory_query(request, api.learned.kinds)))
 
 
 @operation("GET", ONE, TAG, answer=Memory)
 async def get_memory(api: Api, owner: PersonAt, memory_id: MemoryAt) -> Object:
     """Get a memory."""
-    return _or_not_found(await memories_of(api).one(owner, memory_id))
+    return await memories_of(api).existing(owner, memory_id)
 
 
 @operation(
@@ -152,7 +154,7 @@ async def get_memory(api: Api, owner: PersonAt, memory_id: MemoryAt) -> Object:
 )
 async def update_memory(
     api: Api, owner: PersonAt, memory_id: MemoryAt, new: MemoryChange, conditions: RequestConditions
-) -> Object | None:
+) -> Object:
     """Correct a fact.
 
     Or release it from quarantine, with `state`. Only facts can be changed.
@@ -170,7 +172,7 @@ async def update_memory(
     await api.learned.facts.change(
         as_item_owner(owner), change, check=_check(api, conditions, memory_id)
     )
-    return await memories.one(owner, memory_id)
+    return await memories.existing(owner, memory_id)
 
 
 @operation("DELETE", ONE, TAG)
@@ -183,8 +185,7 @@ async def delete_memory(
     """
     kind = api.learned.kinds.named(memory_id)
     if kind is None:
-        memory = _or_not_found(await memories_of(api).one(owner, memory_id))
-        conditions.check(memory)
+        conditions.check(await memories_of(api).existing(owner, memory_id))
         await api.recall_admin.dismiss(owner, memory_id)
     else:
         await _drop(api, as_item_owner(owner), kind, memory_id, conditions)
@@ -228,9 +229,3 @@ async def _drop(
 
 def _write_context(api: Api) -> WriteContext:
     return WriteContext(api.settings.memory.facts, time.time())
-
-
-def _or_not_found(memory: Object | None) -> Object:
-    if memory is None:
-        raise memory_not_found()
-    return memory

@@ -30,7 +30,7 @@ from proxy.memory_api.errors import (
 from proxy.memory_api.fields import invalid
 from proxy.memory_api.openapi.operation import JSON, NDJSON, Body, Parameter
 from proxy.memory_api.operation import operation
-from proxy.memory_api.parameters import DRY_RUN, OF_USER, SESSION, an_id
+from proxy.memory_api.parameters import DRY_RUN, OF_USER, SESSION, an_id, one_of
 from proxy.memory_api.shapes.overview import Imported, Skipped
 from proxy.memory_api.threads import Threads
 from proxy.memory_api.transfer.import_sessions import ImportCounts, Importer
@@ -68,17 +68,12 @@ class ImportRequest(msgspec.Struct, frozen=True):
 
 
 def _format(call: Call) -> Format | None:
-    format = call.request.query_params.get("format", "auto")
-    if format not in ("auto", *FORMATS):
-        raise invalid(f"format must be one of: auto, {', '.join(FORMATS)}.", "format")
+    format = one_of("format", ("auto", *FORMATS))(call)
     return None if format == "auto" else cast(Format, format)
 
 
 def _strict(call: Call) -> bool:
-    conflict = call.request.query_params.get("conflict", "skip")
-    if conflict not in CONFLICTS:
-        raise invalid(f"conflict must be one of: {', '.join(CONFLICTS)}.", "conflict")
-    return conflict == "error"
+    return one_of("conflict", CONFLICTS)(call) == "error"
 
 
 OfFormat = Annotated[

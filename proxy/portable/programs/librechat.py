@@ -74,7 +74,7 @@ def parse_flat(item: bytes) -> Fields:
     check_text(item)
     item = replace_lone_surrogates(item)
     events = ijson.sendable_list()
-    parser = ijson.basic_parse_coro(events, use_float=True)  # see opening
+    parser = ijson.basic_parse_coro(events, use_float=True)  # a long number is no harm
     builder = _FlatBuilder()
     try:
         for at in range(0, len(item), PIECE):

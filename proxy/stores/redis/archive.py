@@ -223,7 +223,7 @@ class RedisArchive(RedisLists, RedisIndex):
         """If the reply is lost and the script is sent again, its name tells that it was done.
 
         A caller that repeats the revision after a StoreError gets False if the first was done,
-        since ``was`` does not hold any more.
+        since ``replaced_wire`` does not hold any more.
         """
         reply: Sequence[Any] = ()
         for step in revision_steps(revision):

@@ -126,7 +126,7 @@ class Cluster:
         self._search: asyncio.Task[None] | None = None
 
     def __repr__(self) -> str:
-        return f"<Sharded [{len(set(self._table) - {None})} masters]>"
+        return f"<Cluster [{len(set(self._table) - {None})} masters]>"
 
     def server_of(self, key: bytes) -> str:
         node = self._table[key_slot(key)]

@@ -115,12 +115,8 @@ class RedisReading(RedisBase):
     @with_timeout("read")
     async def load(self, key: SessionKey, options: LoadOptions) -> Snapshot:
         era, known = self._logs.era, None if options.whole else self._logs.get(key)
-        began, cached_passages = request_cache.now(), self._passages.get(key)
-        index = self._index_of(key, known)
-        loaded = await load(
-            self._scripts, key, options, self._clock(), known, cached_passages, index
-        )
-        snapshot, cached, lookup, passages_current = loaded
+        began = request_cache.now()
+        snapshot, cached, lookup, passages_current = await self._load(key, options, known)
         if cached is not None:
             cached = replace(cached, is_ownerless=snapshot.owner is None)
             stamp = cached.stamp if passages_current else b""
@@ -128,6 +124,29 @@ class RedisReading(RedisBase):
         if not options.whole:
             self._logs.put(key, cached, era)
         return snapshot
+
+    async def _load(self, key: SessionKey, options: LoadOptions, known: CachedLog | None) -> Loaded:
+        """Load a session, and the head of its own index if passages were found in that.
+
+        One round trip; a whole log takes one more for each ``PIECE``.
+        """
+        now, cached_passages = self._clock(), self._passages.get(key)
+        keys, index = session_keys(key), self._index_of(key, known)
+        for _ in range(TRIES):
+            arguments = load_arguments(options, now, key.session, known, cached_passages)
+            reply = await self._scripts.read(self._scripts.load, [*keys, *index], arguments)
+            if not reply or len(reply) == 1:
+                return Loaded(_snapshot_without_log(reply))
+            first = parse_load(reply, options)
+            if known is not None and first.known:
+                if cached := extend_cached(known, first):
+                    snapshot = replace(first.snapshot, log=cached.log, bodies=cached.bodies)
+                    return Loaded(snapshot, cached, first.lookup, first.passages_current)
+                known = None  # a late answer was inserted into its turn, before the end
+                continue
+            if loaded := await _read_rest(self._scripts, keys, first):
+                return loaded
+        raise StoreError("a session was changed again and again while it was read")
 
     def _index_of(self, key: SessionKey, known: CachedLog | None) -> Sequence[bytes]:
         """The keys of meta and marks of a session's own index; none unless passages were found in
@@ -191,37 +210,6 @@ class RedisReading(RedisBase):
             self._passages.put(key, passages, era)
             found |= passages.select(key.session, seqs)
         return found
-
-
-async def load(
-    scripts: Scripts,
-    key: SessionKey,
-    options: LoadOptions,
-    now: float,
-    known: CachedLog | None,
-    cached_passages: CachedPassages,
-    index: Sequence[bytes],
-) -> Loaded:
-    """Load a session, and the head of its ``index`` if given.
-
-    One round trip; a whole log takes one more for each ``PIECE``.
-    """
-    keys = session_keys(key)
-    for _ in range(TRIES):
-        arguments = load_arguments(options, now, key.session, known, cached_passages)
-        reply = await scripts.read(scripts.load, [*keys, *index], arguments)
-        if not reply or len(reply) == 1:
-            return Loaded(_snapshot_without_log(reply))
-        first = parse_load(reply, options)
-        if known is not None and first.known:
-            if cached := extend_cached(known, first):
-                snapshot = replace(first.snapshot, log=cached.log, bodies=cached.bodies)
-                return Loaded(snapshot, cached, first.lookup, first.passages_current)
-            known = None  # a late answer was inserted into its turn, before the end
-            continue
-        if loaded := await _read_rest(scripts, keys, first):
-            return loaded
-    raise StoreError("a session was changed again and again while it was read")
 
 
 def _snapshot_without_log(reply: Sequence[Any]) -> Snapshot:

@@ -9,11 +9,11 @@ from importlib.resources import files
 from typing import Any
 
 import msgspec
-from redis.exceptions import NoScriptError, ResponseError
+from redis.exceptions import NoScriptError
 
 from proxy.memory.store import StoreError
 from proxy.stores.redis.connection import Link
-from proxy.stores.redis.wire import Command
+from proxy.stores.redis.wire import Command, raise_errors
 
 
 class Script(msgspec.Struct, frozen=True):
@@ -114,12 +114,8 @@ class Scripts:
         """Raises StoreError if too few replicas have the write in time: it may still be lost."""
         return await self._run(script, keys, arguments, self._wait)
 
-    async def put(self, key: bytes, *command: Any) -> None:
-        """As :meth:`write`, for a plain command."""
-        self._first(await self._link.run(key, command, *self._wait))
-
     async def put_all(self, commands: Sequence[tuple[bytes, Command]]) -> None:
-        """As :meth:`put`, for several commands with any keys.
+        """As :meth:`write`, for plain commands with any keys.
 
         Each server gets all its commands before the WAITs, so that the first WAIT covers them all.
         """
@@ -141,13 +137,7 @@ class Scripts:
             # missing replicas would exceed the timeout, hence the check before it.
             self._check(replies[1:])
             replies = await self._link.run(keys[0], ("EVAL", script.text, *rest), *wait)
-        return self._first(replies)
-
-    def _first(self, replies: Sequence[Any]) -> Any:
-        for reply in replies:
-            if isinstance(reply, ResponseError):
-                raise reply
-        self._check(replies[1:])
+        self._check(raise_errors(replies)[1:])
         return replies[0]
 
     def _check(self, waited: Sequence[Any]) -> None:

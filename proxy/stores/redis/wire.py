@@ -144,7 +144,7 @@ class ConnectionPool:
         self._server: Node | None = None
 
     def __repr__(self) -> str:
-        return f"<Lane [{len(self._idle)} idle]>"
+        return f"<ConnectionPool [{len(self._idle)} idle]>"
 
     async def run(self, *commands: Command) -> list[Any]:
         """Replies in order.  Raises RedisConnectionError if the server cannot be reached.

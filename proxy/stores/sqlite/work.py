@@ -29,7 +29,7 @@ SELECT {_FIELDS} FROM work
 WHERE due <= ? AND tenant NOT IN (SELECT value FROM json_each(?)) ORDER BY due LIMIT ?
 """
 
-_ASKED_FOR = """
+_REQUESTED_PROFILES = """
 SELECT session, profile FROM work
 WHERE tenant = ? AND session IN (SELECT value FROM json_each(?)) AND kind = ?
 """
@@ -49,7 +49,7 @@ def waiting(
 def requested_profiles(
     connection: Connection, tenant: str, sessions: Sequence[str], kind: Kind
 ) -> dict[str, str]:
-    return dict(connection.execute(_ASKED_FOR, (tenant, json.dumps(list(sessions)), kind)))
+    return dict(connection.execute(_REQUESTED_PROFILES, (tenant, json.dumps(list(sessions)), kind)))
 
 
 def claim(connection: Connection, work: Work, now: float, until: float) -> Work | None:

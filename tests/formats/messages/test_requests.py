@@ -66,8 +66,8 @@ def test_results_stand_alone_and_what_is_said_beside_them_is_a_message() -> None
 
 
 def test_what_a_request_says_of_itself() -> None:
-    found = request([user("Hi")], stream=True, system=[text("Be brief.")])
-    assert (found.model, found.max_output, found.stream, found.n) == ("m", 9, True, 1)
+    found = request([user("Hi")], system=[text("Be brief.")])
+    assert (found.model, found.max_output, found.n) == ("m", 9, 1)
     assert found.system_text == "Be brief."
     assert not found.wants_system
     assert found.system_record == ()

@@ -31,7 +31,7 @@ BLOCK = 160
 """Postings in a block: the most that a page of the tree holds without overflowing to another."""
 
 _OWNER = """
-SELECT id, revision, state, passages, expires_at IS NULL OR expires_at > ? FROM owners
+SELECT id, revision, passages, expires_at IS NULL OR expires_at > ? FROM owners
 WHERE tenant = ? AND user = ? AND session = ?
 """
 
@@ -99,7 +99,6 @@ class IndexRow(msgspec.Struct, frozen=True):
 
     id: int
     revision: int = 0
-    state: bytes = b""
     passages: int = 0
 
 
@@ -107,7 +106,7 @@ def find(connection: Connection, owner: Owner, now: float) -> IndexRow | None:
     """The row of an owner's index; None without one, also if only the state of a dropped one is
     left."""
     row = connection.execute(_OWNER, (now, *owner)).fetchone()
-    index = IndexRow(*row[:4]) if row and row[4] else None
+    index = IndexRow(*row[:3]) if row and row[3] else None
     return index if index and index.revision else None
 
 

@@ -19,7 +19,7 @@ _BEFORE = """
 SELECT :began IS NULL OR EXISTS (
     SELECT 1 FROM sessions WHERE tenant = :tenant AND session = :talk AND created_at = :began
         AND (expires_at IS NULL OR expires_at > :now)
-), o.id, o.revision, o.state, o.passages, o.expires_at IS NULL OR o.expires_at > :now
+), o.id, o.revision, o.passages, o.expires_at IS NULL OR o.expires_at > :now
 FROM (SELECT 1) LEFT JOIN owners o
     ON o.tenant = :tenant AND o.user = :user AND o.session = :session
 """

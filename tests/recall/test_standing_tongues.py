@@ -31,6 +31,38 @@ A gente não come carne.
 我们已经不吃肉了。
 """
 
+WHEN_YOU = """
+Wenn du mir Code zeigst, nimm Julia.
+Wenn du mir Code zeigst, verwende Julia.
+Wenn du antwortest, sei bitte kurz.
+Wenn du mir schreibst, verwende kurze Sätze.
+Wenn du mir Rezepte gibst, nenne auch die Kalorien.
+Immer wenn du etwas empfiehlst, nenne den Preis.
+Wenn Sie mir Code zeigen, verwenden Sie bitte Julia.
+Quand tu me montres du code, utilise Julia.
+Quand tu réponds, sois bref.
+Quand tu me donnes une recette, indique les calories.
+Lorsque tu m'expliques quelque chose, donne un exemple.
+Chaque fois que tu proposes un restaurant, donne le prix.
+Cuando me muestres código, usa Julia.
+Cuando me des una receta, incluye las calorías.
+Cuando respondas, sé breve.
+Cada vez que recomiendes un restaurante, di el precio.
+Quando mi mostri del codice, usa Julia.
+Quando mi dai una ricetta, indica le calorie.
+Quando rispondi, sii breve.
+Ogni volta che consigli un ristorante, dimmi il prezzo.
+Quando me mostrar código, use Julia.
+Quando você responder, seja breve.
+Sempre que recomendar um restaurante, diga o preço.
+Когда показываешь мне код, используй Julia.
+Когда отвечаешь, пиши кратко.
+给我看代码的时候，请用Julia。
+你给我写代码时，用Julia。
+你回答的时候请简短一点。
+推荐餐厅的时候请写上价格。
+"""
+
 NOTHING = """
 Wir essen freitags kein Fleisch.
 Wir essen kein Fleisch am Freitag.
@@ -60,7 +92,46 @@ Minha irmã diz que não comemos carne.
 我们今天不吃肉。
 为什么我们不吃肉？
 我妹妹说我们不吃肉。
+Nous ne buvons pas de café après 18 heures.
+Wir trinken keinen Alkohol auf der Feier.
+Мы не пьём кофе после обеда.
 他又开始吃肉了。
+Wenn du mir Code zeigst, verstehe ich ihn oft nicht.
+Wenn du Zeit hast, zeig mir bitte ein Beispiel.
+Wenn du das Dokument liest, sag mir, was fehlt.
+Wenn du mir das Rezept gibst, nenne auch die Kalorien.
+Wenn du ihm antwortest, sei höflich.
+Wenn du deinem Chef schreibst, benutze einen höflichen Ton.
+Wie sage ich auf Französisch: Wenn du mir schreibst, benutze kurze Sätze?
+In dem Lied heißt es: Wenn du mir schreibst, nimm die rote Tinte.
+Wenn du mir schreibst, nimm Tinte, sagte meine Lehrerin.
+Quand tu me montres du code, je ne comprends rien.
+Quand tu auras fini, dis-moi.
+Quand tu parles à mon chef, sois poli.
+Quand tu réponds, ne serait-ce que par un mot, je suis content.
+Elle m'a dit : quand tu réponds, sois honnête.
+Quand tu écris une lettre, utilise un stylo, disait mon prof.
+Cuando me muestras código, no lo entiendo.
+Cuando termines, avísame.
+Cuando le respondas, sé amable.
+Corrige esta frase: cuando respondas, sé breve.
+Cuando escribas una carta, usa un bolígrafo, decía mi profesor.
+Quando hai finito, dimmi.
+Quando rispondi a lui, sii gentile.
+Quando scrivi, usa sempre il cuore, diceva mia nonna.
+Quando der, mostre um exemplo.
+Quando terminar, me avise.
+Minha chefe disse: quando responder, seja breve.
+Когда закончишь, напиши мне.
+Когда ты пишешь код, я ничего не понимаю.
+Когда отвечаешь ему, пиши вежливо.
+Начальник сказал: когда отвечаешь, пиши кратко.
+你写完的时候告诉我。
+你看这段代码的时候请注意第三行。
+你回复他的时候请客气一点。
+你写作业的时候用什么笔？
+推荐餐厅时要考虑什么？
+老师说：你回答的时候请大声一点。
 """
 
 ENDED = """
@@ -108,6 +179,11 @@ def in_force(*messages: str) -> list[str]:
 @pytest.mark.parametrize("text", rows(DIETS))
 def test_what_one_does_not_eat_is_a_preference(text: str) -> None:
     assert [(each.kind, each.text) for each in find_instructions(text)] == [("preference", text)]
+
+
+@pytest.mark.parametrize("text", rows(WHEN_YOU))
+def test_what_the_assistant_is_to_do_when_it_answers_is_an_instruction(text: str) -> None:
+    assert [(each.kind, each.text) for each in find_instructions(text)] == [("instruction", text)]
 
 
 @pytest.mark.parametrize("text", rows(NOTHING))

@@ -21,6 +21,7 @@ from proxy.recall.lexicon.loader import (
     phrase_pattern,
     with_numbered_groups,
     with_parts,
+    word_pattern,
 )
 
 FILES = {each.name for each in files("proxy.recall.lexicon").iterdir() if each.name[-5:] == ".toml"}
@@ -38,6 +39,10 @@ def test_every_script_is_known() -> None:
 
 def test_each_pattern_is_one_by_itself() -> None:
     assert list(invalid_patterns(zip(COMMON.order, LANGUAGES, strict=True))) == []
+
+
+def test_a_word_of_one_letter_is_matched_whether_or_not_a_longer_one_begins_so() -> None:
+    assert all(re.fullmatch(word_pattern(["a", "ab", "夏"]), word) for word in ("a", "ab", "夏"))
 
 
 def test_a_wrong_pattern_is_told_with_its_file_and_list() -> None:

@@ -62,11 +62,28 @@ SAYS_WEEK_BEFORE_LAST = (
 SAYS_LAST_SUMMER = (
     *("last summer", "letzten sommer", "l'été dernier", "el verano pasado", "l'estate scorsa"),
     *("la scorsa estate", "verão passado", "afgelopen zomer", "zeszłego lata", "прошлым летом"),
-    *("förra sommaren", "sidste sommer", "geçen yaz"),
+    *(
+        "förra sommaren",
+        "sidste sommer",
+        "geçen yaz",
+        "上个夏天我去了哪里",
+        "前の夏はどこへ",
+        "지난 여름에 어디",
+    ),
 )
 SAYS_THE_OTHER_DAY = (
     *("the other day", "neulich", "l'autre jour", "el otro día", "l'altro giorno", "no outro dia"),
     *("onlangs", "niedawno", "на днях", "häromdagen", "forleden", "geçen gün"),
+    *(
+        "récemment",
+        "recientemente",
+        "di recente",
+        "recentemente",
+        "ostatnio",
+        "最近我买了什么",
+        "前阵子",
+    ),
+    *("先日何を話した", "最近何を買った", "최근에 뭐 샀지", "얼마 전에"),
 )
 SAYS_MONDAY = (
     "w zeszły poniedziałek",
@@ -290,8 +307,28 @@ def test_the_other_day_is_one_of_two_weeks(text: str) -> None:
     ],
 )
 def test_this_spring_is_or_has_just_been(today: datetime, expected: tuple[date, date]) -> None:
-    for text in ("this spring", "dieses frühjahr", "ce printemps", "esta primavera", "этой весной"):
+    for text in (
+        "this spring",
+        "dieses frühjahr",
+        "ce printemps",
+        "esta primavera",
+        "этой весной",
+        "今年春天",
+        "この春",
+        "올봄",
+    ):
         assert day_spans(text, today.replace(tzinfo=UTC).timestamp()) == (expected,)
+
+
+@pytest.mark.parametrize(
+    "text", ["最近的超市在哪", "最近の店", "この春巻きの作り方", "a week back in Rome"]
+)
+def test_what_only_looks_like_such_a_time_is_none(text: str) -> None:
+    assert day_spans(text, NOW) == ()
+
+
+def test_weeks_back_are_weeks_ago() -> None:
+    assert day_spans("three weeks back", NOW) == day_spans("three weeks ago", NOW) != ()
 
 
 def test_only_texts_with_times_tell_a_time() -> None:

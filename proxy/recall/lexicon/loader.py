@@ -115,7 +115,7 @@ def patterns(of: Callable[[Language], Iterable[str]]) -> tuple[str, ...]:
 
 def alternation(found: Iterable[str]) -> str:
     """A pattern that matches any of these; without any it never matches."""
-    return f"(?:{'|'.join(found) or '(?!)'})"
+    return f"(?:{'|'.join([*found] or ['(?!)'])})"
 
 
 def any_of(of: Callable[[Language], Iterable[str]]) -> str:

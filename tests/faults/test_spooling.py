@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import sqlite3
 import statistics
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -24,6 +26,8 @@ from tests.support.talk.chatting import (
 )
 from tests.support.upstream.scripted import ScriptedUpstream
 from tests.support.waiting import PATIENCE, eventually
+
+OPERATIONS = Path(__file__).parents[2] / "docs" / "operations.md"
 
 RETURN = 2.0 + 3.0
 """Seconds from the store's return to the last replay, and what a busy machine may add."""
@@ -176,3 +180,27 @@ async def test_the_spool_belongs_to_its_store(
             async with store_at(another.url) as store:
                 found = await history_with(store, 1, RETURN)
         assert contents(found.said, "user") == ["for the second"]
+
+
+async def test_what_waits_for_an_address_goes_to_another_once_it_is_given_its_name(
+    server: Server, up: ScriptedUpstream, tmp_path: Path
+) -> None:
+    """A replica is promoted by hand, and the documentation followed."""
+    settings = settings_for(tmp_path, up.url, store__url=server.url)
+    follow = {"replicaof": f"{servers.HOST} {server.port}", "repl_diskless_sync_delay": "0"}
+    with servers.standalone(**follow) as replica:
+        async with running(settings) as proxy, chatting(proxy.url) as chat:
+            await chat.say("u0")
+            servers.wait_until(lambda: replica.ask("DBSIZE") == server.ask("DBSIZE"), "replication")
+            server.stop(kill=True)
+            await chat.say("u1")
+        replica.ask("REPLICAOF", "NO", "ONE")
+        (told,) = re.findall(r'`sqlite3 \S+ "(UPDATE .*)"`', OPERATIONS.read_text("utf-8"))
+        for host, at in (("OLD:6379", server.address), ("NEW:6379", replica.address)):
+            told = told.replace(host, at)
+        with closing(sqlite3.connect(settings.spool.path)) as db, db:
+            db.execute(told)
+        settings = settings_for(tmp_path, up.url, store__url=replica.url)
+        async with running(settings), store_at(replica.url) as store:
+            found = await history_with(store, 2, RETURN)
+        assert contents(found.said, "user") == ["u0", "u1"]

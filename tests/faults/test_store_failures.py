@@ -59,9 +59,27 @@ def read_only(server: Server) -> Iterator[None]:
     server.ask("REPLICAOF", "NO", "ONE")
 
 
+@contextmanager
+def without_scripts(server: Server) -> Iterator[None]:
+    """It answers plain commands, and its user may not run scripts."""
+    server.ask("ACL", "SETUSER", "default", "-@scripting")
+    yield
+    server.ask("ACL", "SETUSER", "default", "+@all")
+
+
+@contextmanager
+def holding_scripts(server: Server) -> Iterator[None]:
+    """It answers plain reads, and scripts only later, as during a failover by hand."""
+    server.ask("CLIENT", "PAUSE", 600_000, "WRITE")
+    yield
+    server.ask("CLIENT", "UNPAUSE")
+
+
 UNREADABLE = [
     pytest.param(down, "store_error", id="down"),
     pytest.param(hung, "store_timeout", id="hung"),
+    pytest.param(without_scripts, "store_error", id="without-scripts"),
+    pytest.param(holding_scripts, "store_timeout", id="holding-scripts"),
 ]
 UNWRITABLE = [pytest.param(full, id="full"), pytest.param(read_only, id="read-only")]
 
@@ -100,15 +118,20 @@ async def test_without_the_store_the_chat_goes_on_and_the_turns_follow_in_order(
         )
 
 
+@pytest.mark.parametrize("hanging", [hung, holding_scripts])
 async def test_a_store_that_hangs_costs_its_timeout_once_a_second(
-    server: Server, up: ScriptedUpstream, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    server: Server,
+    up: ScriptedUpstream,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    hanging: Callable[[Server], Failing],
 ) -> None:
     settings = settings_for(tmp_path, up.url, store__url=server.url, store__timeout=TIMEOUT)
     async with running(settings) as proxy, chatting(proxy.url) as chat:
         await chat.say("before")
         costly: list[float] = []
         asked = 0
-        with server.paused():
+        with hanging(server):
             while len(costly) < 2:
                 began = time.perf_counter()
                 await chat.say("hello", f"s{asked}")
@@ -120,6 +143,7 @@ async def test_a_store_that_hangs_costs_its_timeout_once_a_second(
         # just before that is over may arrive behind it.
         assert costly[1] - costly[0] > TIMEOUT + 0.9
         assert asked > len(costly)
+        assert metric(proxy, "memory_session_failures_total") == 0
     with capsys.disabled():
         print(f"\nRedis hung: {len(costly)} of {asked} requests paid for it")
 

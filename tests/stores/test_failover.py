@@ -111,6 +111,19 @@ async def test_a_slot_on_its_way_is_asked_for_where_it_goes(masters: Cluster, te
     await store.close()
 
 
+async def test_a_slot_whose_way_was_broken_off_is_named(masters: Cluster, tenant: str) -> None:
+    store = open_store(masters.url, timeout=PATIENCE, commit_timeout=PATIENCE)
+    old, new, _ = masters.masters
+    key = key_on(masters, old, tenant)
+    slot = key_slot(session_keys(key)[0])
+    old.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", identity(new))  # which does not expect it
+    with pytest.raises(StoreError, match=f"slot {slot} is moved from server to server"):
+        await store.load(key, ALL)
+    old.ask("CLUSTER", "SETSLOT", slot, "STABLE")
+    assert await store.commit(key, chat("x1")) == "recorded"
+    await store.close()
+
+
 async def test_a_list_on_its_way_is_read_on_from_a_place(masters: Cluster, tenant: str) -> None:
     """With several commands together, which the server that gets the slot is to be told of each."""
     store = open_store(masters.url, timeout=PATIENCE, commit_timeout=PATIENCE)

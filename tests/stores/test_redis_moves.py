@@ -1,4 +1,4 @@
-"""Where connections lead elsewhere than those before: Sentinel has named another master."""
+"""Where connections lead elsewhere than those before: another server is the master now."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 from redis.asyncio.connection import Connection
+from redis.exceptions import ClusterDownError
 from redis.exceptions import ConnectionError as RedisConnectionError
 
+from proxy.stores.redis.connection import Cluster
 from proxy.stores.redis.wire import ConnectionPool, Node, SentinelPool
 from tests.support.tcp import TcpServer
+from tests.support.waiting import PATIENCE
 
 
 class Master(TcpServer):
@@ -179,3 +182,67 @@ async def test_a_look_that_is_under_way_ends_with_the_pool(masters: tuple[Master
     await pool.run(("PING",))
     await pool.close()
     assert ended.is_set()
+
+
+class ClusterServer(TcpServer):
+    """Says that all slots are its own, and answers commands; not if it is ``cut_off``.
+
+    ``faster``: a server that it asks itself before each answer.
+    """
+
+    def __init__(self, *, cut_off: bool = False, faster: ClusterServer | None = None) -> None:
+        super().__init__()
+        self._cut_off, self._faster = cut_off, faster
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while data := await reader.read(65536):
+                if self._faster is not None:
+                    await self._faster.ask()
+                writer.write(self._reply(data))
+        finally:
+            writer.close()
+
+    async def ask(self) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        writer.write(b"PING\r\n")
+        await reader.read(65536)
+        writer.close()
+
+    def _reply(self, data: bytes) -> bytes:
+        state = b"cluster_state:fail" if self._cut_off else b"cluster_state:ok"
+        info = b"$%d\r\n%s\r\n" % (len(state), state) if b"INFO" in data else b""
+        if b"SLOTS" in data:
+            slots = b"*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:%d\r\n" % self.port
+            return info + slots
+        return b"-CLUSTERDOWN The cluster is down\r\n" if self._cut_off else b"+served\r\n"
+
+
+@pytest.fixture
+async def cut_off() -> AsyncIterator[ClusterServer]:
+    async with ClusterServer(cut_off=True) as server:
+        yield server
+
+
+def cluster_of(*servers: ClusterServer) -> Cluster:
+    def make(node: Node) -> Connection:
+        return Connection(host=node[0], port=node[1], protocol=2, driver_info=None)
+
+    return Cluster([("127.0.0.1", server.port) for server in servers], make, PATIENCE)
+
+
+async def test_a_server_that_is_cut_off_from_its_cluster_is_not_believed(
+    cut_off: ClusterServer,
+) -> None:
+    async with ClusterServer(faster=cut_off) as other:
+        link = cluster_of(cut_off, other)
+        assert await link.run(b"key", ("PING",)) == [b"served"]
+        assert link.server_of(b"key") == f"127.0.0.1:{other.port}"
+        await link.close()
+
+
+async def test_where_all_are_cut_off_what_they_say_is_all_there_is(cut_off: ClusterServer) -> None:
+    link = cluster_of(cut_off)
+    with pytest.raises(ClusterDownError):
+        await link.run(b"key", ("PING",))
+    await link.close()

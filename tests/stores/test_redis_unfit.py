@@ -14,7 +14,7 @@ from proxy.stores.address import read_address
 from proxy.stores.open import Backend, open_store
 from proxy.stores.redis import scripts
 from proxy.stores.redis.base import PARTS, session_keys
-from tests.support.processes.redis import Server, standalone, wait_until
+from tests.support.processes.redis import HOST, Server, standalone, wait_until
 from tests.support.store.commits import chat
 from tests.support.waiting import PATIENCE
 
@@ -75,6 +75,21 @@ async def test_no_server_of_a_cluster_works_alone(redis_cluster_url: str, key: S
             with pytest.raises(StoreError, match=re.escape("write redis+cluster://")):
                 await store.ping(of)
         await store.close()
+
+
+async def test_a_sentinel_and_a_server_are_told_apart(server: Server, tmp_path: Path) -> None:
+    sentinel = Server(tmp_path, {}, f"sentinel monitor main {HOST} {server.port} 1")
+    sentinel.start()
+    watched = f"redis+sentinel://{server.address}/main"
+    wrong = {sentinel.url: "write redis+sentinel://", watched: "is no Sentinel"}
+    try:
+        for url, told in wrong.items():
+            store = open_store(url, timeout=PATIENCE, commit_timeout=PATIENCE)
+            with pytest.raises(StoreError, match=re.escape(told)):
+                await store.ping()
+            await store.close()
+    finally:
+        sentinel.stop(kill=True)
 
 
 @pytest.mark.parametrize("part", ["cards", "log", "active", "exchanges"])

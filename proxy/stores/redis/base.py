@@ -173,6 +173,11 @@ def _explain(error: Exception) -> str:
         return "no Sentinel answers and knows a master of this name"
     if isinstance(error, MovedError | ClusterCrossSlotError):
         return "it is a server of a Cluster, and has not all keys: write redis+cluster://host"
+    text = str(error).replace("`", "'")  # quotes before Redis 7
+    if text.startswith("unknown command 'SET'"):
+        return "a Sentinel keeps nothing itself: write redis+sentinel://host/service"
+    if text.startswith("unknown command 'SENTINEL'"):
+        return "what answers there is no Sentinel: write redis://host"
     return str(error)
 
 

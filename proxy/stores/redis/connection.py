@@ -150,6 +150,8 @@ class Cluster:
             node, asking = self._redirect(redirect, node)
             if node is None:
                 await asyncio.sleep(PAUSE_SECONDS)
+        if isinstance(error, AskError):  # MOVED too; they say no more than a number and an address
+            raise RedisError(f"slot {slot} is moved from server to server") from error
         raise error
 
     async def many(self, commands: Sequence[tuple[bytes, Command]]) -> list[Any]:
@@ -240,26 +242,38 @@ class Cluster:
         return self._search
 
     async def _find_owners(self) -> None:
-        """Ask every known server for the table of slots; the first answer is used."""
+        """Ask every known server for the table of slots; the first answer is used.
+
+        That of a server that is cut off from the others is out of date: it is used only if no other
+        comes.
+        """
         nodes = {*self._seeds, *(node for node in self._table if node)}
         requests = [asyncio.create_task(self._read_slots(node)) for node in nodes]
-        reason = ""
+        reason, outdated = "", None
         try:
             for answer in asyncio.as_completed(requests, timeout=self._patience):
                 try:
-                    self._table = await answer
+                    is_up, table = await answer
                 except (RedisError, OSError) as error:
                     reason = f": {error}"
                     continue
-                return
+                if is_up:
+                    self._table = table
+                    return
+                outdated = outdated or table
         finally:
             for request in requests:
                 request.cancel()
             await asyncio.gather(*requests, return_exceptions=True)
-        raise RedisConnectionError(f"no server of the cluster tells where its slots are{reason}")
+        if outdated is None:
+            text = f"no server of the cluster tells where its slots are{reason}"
+            raise RedisConnectionError(text)
+        self._table = outdated
 
-    async def _read_slots(self, node: Node) -> list[Node | None]:
-        (ranges,) = raise_errors(await self._pool(node).run(("CLUSTER", "SLOTS")))
+    async def _read_slots(self, node: Node) -> tuple[bool, list[Node | None]]:
+        """Whether the cluster works, as far as this server knows, and its table of slots."""
+        info, ranges = await self._pool(node).run(("CLUSTER", "INFO"), ("CLUSTER", "SLOTS"))
+        raise_errors([ranges])  # not every user may ask for INFO
         if not ranges:
             raise RedisConnectionError(f"{node[0]}:{node[1]} knows of no slots")
         table: list[Node | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
@@ -267,7 +281,8 @@ class Cluster:
             # No host, or "?": the address that was asked.
             owner = (host.decode() if host and host != b"?" else node[0], port)
             table[start : end + 1] = [owner] * (end + 1 - start)
-        return table
+        is_up = not (isinstance(info, bytes) and b"cluster_state:fail" in info)
+        return is_up, table
 
 
 def _is_redirect(reply: object) -> bool:

@@ -96,6 +96,7 @@ class Scripts:
         self.items_leave = read_script("items_leave", "items_prelude")
         self.usage_adopt = read_script("usage_adopt")
         self.check_commands = read_script("check_commands")
+        self.peek = read_script("peek")
 
     async def read(self, script: Script, keys: Sequence[bytes], arguments: Sequence[Any]) -> Any:
         return await self._run(script, keys, arguments, ())

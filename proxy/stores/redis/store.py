@@ -118,8 +118,7 @@ class RedisStore(
 
     @with_timeout("read")
     async def peek(self, key: SessionKey) -> None:
-        meta = session_keys(key)[0]
-        await self._link.many([(meta, ("EXISTS", meta))])
+        await self._scripts.read(self._scripts.peek, session_keys(key)[:1], ())
 
     @with_timeout("write")
     async def warnings(self) -> Sequence[str]:

@@ -18,6 +18,8 @@ from bench.cost.fill import Step
 from bench.cost.plan import Plan
 from bench.cost.space import used
 from bench.cost.text import Talk
+from proxy.process.runtime import keep_uncollected, prepare_threads
+from proxy.recall.query.words import CUES
 from proxy.stores.open import Backend, open_store
 
 SECONDS = 60.0
@@ -45,7 +47,16 @@ class Costs:
 
 async def measure(plan: Plan, folder: Path, progress: Progress) -> list[Costs]:
     """Raises RuntimeError where something is not as it should be."""
+    _settle()
     return [await _Bench(plan, folder, progress, store).costs() for store in plan.back_ends]
+
+
+def _settle() -> None:
+    """As a process that serves: what lives to its end is made now, and not looked at again by the
+    garbage collector."""
+    prepare_threads()
+    with keep_uncollected():
+        CUES.warm()
 
 
 class _Bench:

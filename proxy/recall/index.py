@@ -137,9 +137,6 @@ class Postings(msgspec.Struct, frozen=True):
 
 NO_POSTINGS = Postings(0, b"")
 
-EVERY_POSTING = 2**32
-"""Of a term: more than there are passages."""
-
 
 class IndexMark(NamedTuple):
     """How far a session is indexed: its messages up to ``seq``; ``number`` is the session's.
@@ -177,16 +174,6 @@ class WholeIndex(NamedTuple):
     terms: bytes
     sizes: Sequence[int]
     postings: bytes
-
-
-def whole_of(lookup: IndexLookup, terms: Sequence[bytes]) -> WholeIndex:
-    """The whole index of a lookup of all of its ``terms``."""
-    found = sorted(zip(terms, lookup.postings, strict=True))
-    postings = [each.newest for _, each in found]
-    head = msgspec.structs.replace(lookup, postings=())
-    return WholeIndex(
-        head, b"".join([term for term, _ in found]), [*map(len, postings)], b"".join(postings)
-    )
 
 
 class Rows(msgspec.Struct, frozen=True):

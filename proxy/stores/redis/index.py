@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from struct import pack
+from struct import pack, unpack
 from typing import Any
 
 from msgspec.structs import replace
 
 from proxy.memory.model import SessionKey
 from proxy.recall.index import (
-    EVERY_POSTING,
     NO_POSTINGS,
     POSTING_SIZE,
     TERM_SIZE,
@@ -27,7 +26,6 @@ from proxy.recall.index import (
     Rows,
     WholeIndex,
     split_terms,
-    whole_of,
 )
 from proxy.stores.redis import request_cache
 from proxy.stores.redis.base import RedisBase, format_time, session_keys, tag_of, with_timeout
@@ -64,10 +62,15 @@ class RedisIndex(RedisBase):
         revision, named, joined = await self._link.many(commands)
         if revision is None or not named or len(joined) > max_terms * TERM_SIZE:
             return None
-        terms = split_terms(joined)
-        lookup = await self.lookup(owner, terms, EVERY_POSTING, session)
+        terms = sorted(split_terms(joined))
+        keys = index_keys(owner) + term_keys(owner, terms)
+        reply = await self._read_script(self._scripts.index_whole, keys, (session,))
         # The revision was the same before and after the terms were read: so these are all.
-        return whole_of(lookup, terms) if lookup.revision == int(revision) else None
+        if not reply or reply[0] != revision:
+            return None
+        *head, sizes, postings = reply
+        sizes = unpack(f"<{len(terms)}I", sizes)
+        return WholeIndex(read_lookup(head, 0), b"".join(terms), sizes, postings)
 
     async def rows(self, owner: Owner, numbers: Sequence[int]) -> Rows:
         arguments = (pack(f"<{len(numbers)}I", *numbers),)

@@ -79,6 +79,7 @@ class Scripts:
         self.work_forget = read_script("work_forget")
         self.work_drop_lost = read_script("work_drop_lost")
         self.index_lookup = read_script("index_lookup", "index_prelude")
+        self.index_whole = read_script("index_whole", "index_prelude")
         self.index_rows = read_script("index_rows", "index_prelude")
         self.index_write = read_script("index_write", "index_prelude")
         self.index_renew = read_script("index_renew", "index_prelude")

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from proxy.recall.index import (
-    EVERY_POSTING,
     POSTING_SIZE,
     ROW_SIZE,
     IndexBatch,
@@ -16,8 +15,10 @@ from proxy.recall.index import (
     Postings,
     Rows,
     WholeIndex,
-    whole_of,
 )
+
+EVERY_POSTING = 2**32
+"""More than there are."""
 
 
 @dataclass(slots=True)
@@ -75,9 +76,13 @@ class InMemoryIndex:
     async def whole_index(
         self, owner: Owner, max_terms: int, session: str = ""
     ) -> WholeIndex | None:
-        terms = list(self._shelf(owner).postings)
-        lookup = await self.lookup(owner, terms, EVERY_POSTING, session)
-        return whole_of(lookup, terms) if lookup.revision and len(terms) <= max_terms else None
+        terms = sorted(self._shelf(owner).postings)
+        head = await self.lookup(owner, (), 0, session)
+        if not head.revision or len(terms) > max_terms:
+            return None
+        postings = [self._shelf(owner).newest(term, EVERY_POSTING).newest for term in terms]
+        sizes = [len(each) for each in postings]
+        return WholeIndex(head, b"".join(terms), sizes, b"".join(postings))
 
     async def rows(self, owner: Owner, numbers: Sequence[int]) -> Rows:
         shelf = self._shelf(owner)

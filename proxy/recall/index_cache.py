@@ -273,7 +273,7 @@ class IndexCache:
     ) -> LookupWithState:
         """Cache all terms; returns the lookup of those asked for."""
         every = AllTerms(whole.terms, whole.sizes, whole.postings)
-        result = self._cache(owner, terms, replace(whole.head, postings=every.lookup(terms)))
+        result = self._cache(owner, terms, replace(whole.head, postings=every.find(terms)))
         cached = self._owners.get(owner)
         if cached is not None and cached.state.passages <= SMALL_INDEX:
             self._apply(cached, cached.cache_all, every)

@@ -40,7 +40,7 @@ class SomeTerms:
     def __len__(self) -> int:
         return len(self._postings)
 
-    def find(self, terms: Sequence[bytes]) -> list[Postings | None]:
+    def find(self, terms: Sequence[bytes]) -> Sequence[Postings | None]:
         """The postings of each term, None if they are not cached."""
         return [self._postings.get(term) for term in terms]
 
@@ -83,12 +83,8 @@ class AllTerms:
     def size_bytes(self) -> int:
         return self._packed_bytes + self._added_bytes
 
-    def find(self, terms: Sequence[bytes]) -> Sequence[Postings | None]:
+    def find(self, terms: Sequence[bytes]) -> tuple[Postings, ...]:
         """The postings of each term, never None: a term that is not cached is in no passage."""
-        return self.lookup(terms)
-
-    def lookup(self, terms: Sequence[bytes]) -> tuple[Postings, ...]:
-        """The postings of each term."""
         wanted = np.frombuffer(b"".join(terms), _TERM).astype(np.uint64)
         places = self._terms.searchsorted(wanted)
         (here,) = (self._terms.take(places) == wanted).nonzero()

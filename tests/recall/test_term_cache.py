@@ -31,7 +31,7 @@ def test_what_was_added_is_found(seed: int) -> None:
             Postings(len(data) // POSTING_SIZE, data) if data else NO_POSTINGS
             for data in (there.get(term, b"") for term in asked)
         ]
-        assert known.lookup(asked) == tuple(expected)
+        assert known.find(asked) == tuple(expected)
 
 
 def _packed(postings: Mapping[bytes, bytes]) -> tuple[bytes, list[int], bytes]:
@@ -45,4 +45,4 @@ def test_what_it_takes_stays_near_the_postings() -> None:
     for _ in range(400):
         known.add({random.randbytes(TERM_SIZE): bytes(POSTING_SIZE) for _ in range(25)})
     assert 180_000 < known.size_bytes < 240_000 + 0.25 * 10_000 * 200
-    assert known.lookup([]) == ()
+    assert known.find([]) == ()

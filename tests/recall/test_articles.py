@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.recall.lexicon.folding import fold
+from proxy.recall.lexicon.stop_words import STOP_WORDS
 from proxy.recall.query.question import read_question
 from proxy.recall.query.stemming import stem, stems
-from proxy.recall.query.words import STOP_WORDS, analyse
+from proxy.recall.query.words import analyse
 from proxy.recall.ranking.packing import term_of
 from tests.support.store.remembering import NOW, Said, person
 

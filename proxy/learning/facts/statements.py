@@ -25,11 +25,11 @@ from proxy.recall.lexicon.loader import (
     phrase_pattern,
     with_parts,
 )
+from proxy.recall.lexicon.stop_words import STOP_WORDS
 from proxy.recall.own_words import BLANK
 from proxy.recall.query.dates import COUNT
 from proxy.recall.query.small_talk import is_filler
 from proxy.recall.query.words import (
-    STOP_WORDS,
     guess_language,
     is_stop_word,
     plausible_languages,

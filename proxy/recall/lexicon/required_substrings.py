@@ -13,7 +13,6 @@ from itertools import product
 from typing import NamedTuple
 
 from proxy.recall.lexicon.folding import INDIAN, RUN, UNSPACED, fold, with_i_for_dotless_i
-from proxy.recall.lexicon.loader import LANGUAGES
 from proxy.recall.lexicon.regex import (
     FEW,
     Alternatives,
@@ -25,16 +24,13 @@ from proxy.recall.lexicon.regex import (
     Repetition,
     parse,
 )
+from proxy.recall.lexicon.stop_words import ALL_STOP_WORDS
 
 _MAX_PIECE = 8
 """Characters of a piece: of a longer one this much of its beginning is enough."""
 
 EDGE = "\0"
 """Stands in a piece, and around a word, for where a word begins or ends."""
-
-_FUNCTION_WORDS = frozenset(
-    word for each in LANGUAGES for word in fold(each.language.stop_words).split()
-)
 
 _MAX_STRINGS = 64
 """Strings that parts may make together; more are not written out."""
@@ -87,7 +83,7 @@ def _selectivity(piece: str) -> int:
     word = piece.strip(EDGE)
     if word.isdigit():
         return 1
-    return len(piece) if word in _FUNCTION_WORDS else 2 * len(piece)
+    return len(piece) if word in ALL_STOP_WORDS else 2 * len(piece)
 
 
 def _cut(string: str, span: tuple[int, int]) -> str:

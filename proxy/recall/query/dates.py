@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import lru_cache
 from typing import NamedTuple
 
-from proxy.recall.lexicon.cues import ALL_CUES, AnyOf, Cue, PossibleCues
+from proxy.recall.lexicon.cues import ALL_CUES, AnyCue, AnyOf, Cue, PossibleCues
 from proxy.recall.lexicon.folding import UNSPACED
 from proxy.recall.lexicon.language import Dates, Phrases
 from proxy.recall.lexicon.loader import (
@@ -61,18 +61,20 @@ _WRITTEN = (
 _DATE_PARTS = {"YEAR": YEAR, "DAY": DAY_OF_MONTH}
 _OTHERWISE = tuple(with_parts(each, _DATE_PARTS) for each in patterns(lambda each: each.dates.date))
 _DATES = AnyOf((*_WRITTEN, *_OTHERWISE), re.IGNORECASE)
-_TELLS = (
-    Cue(rf"\b(?:{YEAR}|{MONTH})\b", re.IGNORECASE),
-    *(
-        Cue(phrase_pattern(lambda each: each.dates.tells, name), re.IGNORECASE)
-        for name in dict.fromkeys(
-            each.language.name for each in LANGUAGES if each.dates.tells != Phrases()
-        )
-    ),
+_TELLS = AnyCue(
+    [
+        Cue(rf"\b(?:{YEAR}|{MONTH})\b", re.IGNORECASE),
+        *(
+            Cue(phrase_pattern(lambda each: each.dates.tells, name), re.IGNORECASE)
+            for name in dict.fromkeys(
+                each.language.name for each in LANGUAGES if each.dates.tells != Phrases()
+            )
+        ),
+    ]
 )
 """Each language by itself: nearly all texts are in one."""
 
-CUES = (*_DATES.cues, *_TELLS)
+CUES = (*_DATES.cues, *_TELLS.cues)
 
 _MAX_CHARACTERS = 4096
 """What is read of a text to find days."""
@@ -85,7 +87,7 @@ def number_pattern(said: Dates) -> str:
 
 def tells_time(text: str, cues: PossibleCues = ALL_CUES) -> bool:
     """Whether a text tells when something is or was; ``cues``: the cues it may have."""
-    return any(each.search(text, cues) for each in _TELLS)
+    return _TELLS.matches(text, cues)
 
 
 def named_days(text: str, now: float, cues: PossibleCues = ALL_CUES) -> Iterator[float]:

@@ -19,7 +19,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, islice
-from types import MappingProxyType
 from typing import NamedTuple
 
 from proxy.recall.lexicon.cues import (
@@ -29,9 +28,9 @@ from proxy.recall.lexicon.cues import (
     PossibleCues,
     words_to_check,
 )
-from proxy.recall.lexicon.folding import INDIAN, UNSPACED, fold, fold_beginning
-from proxy.recall.lexicon.language import LanguageInfo
+from proxy.recall.lexicon.folding import INDIAN, UNSPACED, fold_beginning
 from proxy.recall.lexicon.loader import COMMON, LANGUAGES, vocabulary
+from proxy.recall.lexicon.stop_words import ALL_STOP_WORDS, STOP_WORDS
 from proxy.recall.notes import wording as notes_wording
 from proxy.recall.query import dates, relative_days, spans, speakers, wording
 from proxy.recall.query.dates import named_days, tells_time, terms_of_days
@@ -97,21 +96,6 @@ def grams(run: str) -> Iterator[str]:
 
 ENGLISH = "english"
 UNKNOWN = ""
-
-
-def _stop_words(language: LanguageInfo) -> frozenset[str]:
-    words = fold(language.stop_words).split()
-    return frozenset([*words, *(language.conjunction + word for word in words)])
-
-
-STOP_WORDS: Mapping[str, frozenset[str]] = MappingProxyType(
-    {
-        each.language.name: _stop_words(each.language)
-        for each in LANGUAGES
-        if each.language.stop_words
-    }
-)
-"""Function words by Snowball's name of the language, folded."""
 
 
 def _by_script(scripts: Mapping[str, str]) -> tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]:
@@ -263,12 +247,16 @@ def prefix_term(word: str) -> bytes | None:
 
 def is_stop_word(word: str, language: str) -> bool:
     """Whether a word is a function word of a language, or what elision left (l', d', 's)."""
-    return word in STOP_WORDS.get(language, _NO_WORDS) or (len(word) == 1 and word.isalpha())
+    return word in STOP_WORDS.get(language, _NO_WORDS) or _is_letter(word)
 
 
 def is_stop_word_somewhere(word: str) -> bool:
     """Whether a word is one in any language."""
-    return word in _LANGUAGES_OF or (len(word) == 1 and word.isalpha())
+    return word in ALL_STOP_WORDS or _is_letter(word)
+
+
+def _is_letter(word: str) -> bool:
+    return len(word) == 1 and word.isalpha()
 
 
 @text_cache(WORD_CACHE_SIZE)

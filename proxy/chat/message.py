@@ -7,7 +7,6 @@ here raises: an invalid message is left to the upstream to refuse.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import msgspec
 
@@ -173,15 +172,9 @@ def text_of(raw: bytes) -> str:
         return read_stored(raw).text
 
 
-class TypedText(NamedTuple):
-    """The text that the author has typed, and its share of the message's text."""
-
-    text: str
-    share: float = 1.0
-
-
-def typed_text_of(raw: bytes) -> TypedText:
-    """The typed text in a message (JSON), which is indexed, recalled and learned from."""
+def typed_text_of(raw: bytes) -> tuple[str, float]:
+    """The text that the author has typed in a message (JSON), which is indexed, recalled and
+    learned from, and its share of the message's text."""
     try:
         plain = _plain.decode(raw)
         text, typed = plain.content, plain.content
@@ -191,12 +184,12 @@ def typed_text_of(raw: bytes) -> TypedText:
         message = read_stored(raw)
         text, typed = message.text, message.typed_text
     if len(typed) >= len(text):
-        return TypedText(typed)
-    return TypedText(typed.strip(), len(typed) / len(text))
+        return typed, 1.0
+    return typed.strip(), len(typed) / len(text)
 
 
 def typed_string_of(raw: bytes) -> str:
-    return typed_text_of(raw).text
+    return typed_text_of(raw)[0]
 
 
 def _read_any(raw: bytes, limit: int) -> ChatMessage | None:

@@ -92,12 +92,9 @@ def _chosen(
         sources[number] = source
         return source.passage(number)
 
-    def is_current(number: int) -> bool:
-        return sources[number].is_current
-
     shown = () if query.is_search else (query.text,)
     chosen = choose_passages(
-        shortlist.matches, shortlist.ranked, passage_of, budget, shown, is_current, reserve
+        shortlist.matches, shortlist.ranked, passage_of, budget, shown, reserve
     )
     why = {each.number: each for each in shortlist.ranked}
     found = [
@@ -138,7 +135,7 @@ def new_words_of_best(
     no tokens are left for later changes of it."""
     best = best_statement(shortlist.ranked) if shortlist.selection else None
     source = best and _source_of(shortlist, messages, own_text_of)(best.number)
-    if not (best and source and source.is_current):
+    if not (best and source):
         return None
     found = new_words_of(best.number, source.text, shortlist.matches.question)
     return found if found.words else None
@@ -165,8 +162,6 @@ def _in_force(shortlist: Shortlist, source_of: SourceOf) -> list[PlacedInstructi
 def _instructions_said(shortlist: Shortlist, source_of: SourceOf) -> Iterator[PlacedInstruction]:
     """All standing instructions that were not dismissed, newest first."""
     for source in filter(None, map(source_of, shortlist.standing)):
-        if not source.is_current:
-            continue
         for place, instruction in reversed(list(enumerate(find_instructions(source.text)))):
             if f"{source.message.card.id}:{place}" not in shortlist.dismissed:
                 yield PlacedInstruction(instruction, source, place)
@@ -192,9 +187,8 @@ def _pinned(shortlist: Shortlist, source_of: SourceOf) -> tuple[RecallHit, ...]:
 def _source_of(shortlist: Shortlist, messages: Messages, own_text_of: OwnTextOf) -> SourceOf:
     """Makes a function from a passage's number to its source.
 
-    It returns None if the prompt has the message already, or if the message has no text of its
-    author's own (older releases indexed such ones).  Whether the message is still the indexed one
-    tells ``PassageSource.is_current``.
+    It returns None if the prompt has the message already, if it is no longer the one that was
+    indexed, or if it has no text of its author's own (older releases indexed such ones).
     """
     places, said, gone = (
         shortlist.places,
@@ -205,7 +199,9 @@ def _source_of(shortlist: Shortlist, messages: Messages, own_text_of: OwnTextOf)
     def source_of(number: int) -> PassageSource | None:
         place = places[number]
         message = messages.get((place.session, place.seq))
-        if message is None or message.card.digest in said or message.card.id in gone:
+        if message is None or not place.is_of(message.card):
+            return None
+        if message.card.digest in said or message.card.id in gone:
             return None
         text, share = own_text_of(message.wire)
         return PassageSource(place, message, text, share) if text.strip() else None

@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from proxy.memory.archive import Message
-from proxy.memory.model import Recalled
+from proxy.memory.model import Card, Recalled
 from proxy.recall.lexicon.loader import vocabulary
 from proxy.recall.query.dates import DAY
 from proxy.recall.query.query import CountText
@@ -275,6 +275,10 @@ class PassagePlace(msgspec.Struct, frozen=True, gc=False):
     check: int = 0
     message: str = ""
 
+    def is_of(self, card: Card) -> bool:
+        """Whether this is still the message that was indexed, unchanged."""
+        return card.id == self.message if self.message else check_of(card) == self.check
+
 
 class PassageSource(msgspec.Struct, frozen=True, gc=False):
     """The message at a place, the author's own text in it, and the share of the whole text that
@@ -284,12 +288,6 @@ class PassageSource(msgspec.Struct, frozen=True, gc=False):
     message: Message
     text: str
     share: float = 1.0
-
-    @property
-    def is_current(self) -> bool:
-        """Whether it is still the message that was indexed, unchanged."""
-        card, place = self.message.card, self.place
-        return card.id == place.message if place.message else check_of(card) == place.check
 
     def passage(self, number: int) -> Passage:
         card, place = self.message.card, self.place

@@ -19,7 +19,9 @@ from proxy.recall.ranking.select import (
     OMISSION_TOKENS,
     PASSAGE_TOKENS,
     SESSION_TOKENS,
+    SIMILAR_SHARE,
     Passage,
+    SimilarTexts,
     choose_passages,
     is_relevant,
 )
@@ -63,6 +65,20 @@ def test_rank_order_is_kept_and_nothing_is_said_twice(made: list[tuple[str, int,
     assert numbers == sorted(numbers)
     texts = [frozenset(each.text.split()) for each in got if not each.is_excerpt]
     assert len(set(texts)) == len(texts)
+
+
+@given(st.lists(st.frozensets(st.sampled_from("abcdefgh")), max_size=12), st.integers(0, 3))
+def test_similar_texts_are_found_as_by_comparing_all(
+    texts: list[frozenset[str]], shown: int
+) -> None:
+    taken = texts[:shown]
+    similar = SimilarTexts(taken)
+    for words in texts[shown:]:
+        expected = any(len(words & other) >= SIMILAR_SHARE * len(words | other) for other in taken)
+        assert similar.has_similar(words) == expected
+        if len(words) % 2:  # others are not taken, though asked for
+            similar.add(words)
+            taken.append(words)
 
 
 def test_what_does_not_fit_is_skipped_for_what_does() -> None:

@@ -109,21 +109,21 @@ def test_so_much_is_kept_of_the_sessions_that_were_asked_last() -> None:
     known = PassageCache(max_bytes=3 * (MESSAGE_BYTES + 100))
     a, b, c = keys("a", "b", "c")
     for key in (a, b, c):
-        known.put(key, CachedPassages(b"1", messages(1)), known.era)
+        known.put(key, CachedPassages(b"1").merged_with(messages(1)), known.era)
     known.put(a, known.get(a), known.era)
     known.put(b, known.get(b).merged_with(messages(2)), known.era)
     assert [len(known.get(key).messages) for key in (a, b, c)] == [1, 2, 0]
     # What is more than all that may be kept is not, and nothing goes for it.
-    known.put(c, CachedPassages(b"1", messages(1, 2, 3, 4)), known.era)
+    known.put(c, CachedPassages(b"1").merged_with(messages(1, 2, 3, 4)), known.era)
     assert [len(known.get(key).messages) for key in (a, b, c)] == [1, 2, 0]
-    known.put(b, CachedPassages(b"1", messages(1, 2, 3, 4)), known.era)
+    known.put(b, CachedPassages(b"1").merged_with(messages(1, 2, 3, 4)), known.era)
     assert [len(known.get(key).messages) for key in (a, b, c)] == [1, 0, 0]
 
 
 def test_what_was_looked_up_before_all_was_forgotten_does_not_come_back() -> None:
     known, (key,) = PassageCache(), keys("a")
     era = known.era
-    known.put(key, CachedPassages(b"1", messages(1)), era)
+    known.put(key, CachedPassages(b"1").merged_with(messages(1)), era)
     known.clear()
-    known.put(key, CachedPassages(b"1", messages(1)), era)
+    known.put(key, CachedPassages(b"1").merged_with(messages(1)), era)
     assert known.get(key) is NO_PASSAGES

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
+from itertools import compress
 from operator import add
 from typing import NamedTuple
 
@@ -114,7 +115,7 @@ class Ranked(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def nonzero_parts(self) -> dict[str, float]:
-        return {name: part for name, part in zip(PARTS, self.part_values, strict=True) if part}
+        return dict(compress(zip(PARTS, self.part_values, strict=True), self.part_values))
 
 
 class Layout(NamedTuple):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
+from math import ceil, floor
 
 import msgspec
 
@@ -41,9 +41,6 @@ words, and it has so many of them; one is enough for a question about what was, 
 
 SIMILAR_SHARE = 0.8
 """Passages with this share of their words in common, or more, count as the same."""
-
-MAX_COMPARED = 3
-"""Up to so many texts are compared without a preliminary test."""
 
 EXCERPT_TOKENS = 200
 """Tokens, about, of the excerpt of a long passage: two pieces.  A third one, or the whole text, is
@@ -132,29 +129,22 @@ def needs_expansion(matches: Matches) -> bool:
     return float(matches.cover.max(initial=0.0)) < MIN_UNEXPANDED_COVER
 
 
-def _always(number: int) -> bool:
-    return True
-
-
 def choose_passages(
     matches: Matches,
     ranked: Sequence[Ranked],
     passage_of: Callable[[int], Passage | None],
     budget: int,
     shown: Iterable[str] = (),
-    is_current: Callable[[int], bool] = _always,
     reserve: int = 0,
 ) -> list[Passage]:
     """The passages to inject, in rank order, each answer with its question behind it: greedy, those
     that do not fit are skipped.  What is left of the budget, less ``reserve`` tokens, is used to
     restore whole texts of excerpts.
 
-    Skipped are numbers for which ``passage_of`` returns None (deleted, or already in the prompt),
-    passages that repeat one of the ``shown`` texts or an earlier passage, and those for which
-    ``is_current`` is False (another message has their place now); that is called last, since it is
-    slowest.
+    Skipped are numbers for which ``passage_of`` returns None (deleted, changed, or already in the
+    prompt), and passages that repeat one of the ``shown`` texts or an earlier passage.
     """
-    packer = _Packer(matches, passage_of, is_current, budget - BLOCK_TOKENS, shown)
+    packer = _Packer(matches, passage_of, budget - BLOCK_TOKENS, shown)
     by_next = {each.number + 1: each for each in ranked}
     for each in ranked:
         taken = packer.take(each)
@@ -183,19 +173,17 @@ class _Packer:
         self,
         matches: Matches,
         passage_of: Callable[[int], Passage | None],
-        is_current: Callable[[int], bool],
         budget: int,
         shown: Iterable[str],
     ) -> None:
         self.chosen: list[Passage] = []
-        self._matches, self._passage_of, self._is_current = matches, passage_of, is_current
+        self._matches, self._passage_of = matches, passage_of
         self._tokens_left = budget
         self._taken: set[int] = set()
         self._sessions: set[int] = set()
         self._whole_by_place: dict[int, Passage] = {}
-        self._seen_words, self._seen_texts = SimilarTexts(), set(shown)
-        for text in self._seen_texts:
-            self._seen_words.add(_words_of(text))
+        self._seen_texts = set(shown)
+        self._seen_words = SimilarTexts(map(_words_of, self._seen_texts))
 
     @cached_property
     def _cutter(self) -> Excerpter:
@@ -213,7 +201,7 @@ class _Packer:
         if whole is None or available < min(EXCERPT_TOKENS, whole.tokens):
             return None
         words = self._new_words(whole.text)
-        if words is None or not self._is_current(each.number):
+        if words is None:
             return None
         passage = _excerpt(whole, self._cutter) if whole.tokens > LONG_TOKENS else whole
         if passage.tokens > available:
@@ -278,32 +266,33 @@ def _words_of(text: str) -> frozenset[str]:
 
 class SimilarTexts:
     """The words of each text that was taken, to find texts that are alike: their Jaccard index, the
-    words of both as a share of the words of either, is at least ``SIMILAR_SHARE``.
+    words of both as a share of the words of either, is at least ``SIMILAR_SHARE``."""
 
-    They are sorted by their number: texts with far more or fewer words are not alike.
-    """
-
-    def __init__(self) -> None:
-        self._sizes: list[int] = []
-        self._texts: list[frozenset[str]] = []
+    def __init__(self, texts: Iterable[frozenset[str]] = ()) -> None:
+        self._by_size: dict[int, list[frozenset[str]]] = {}
         self._words: set[str] = set()
+        """Those of all texts, and of those that ``has_similar`` was asked for."""
+        for words in texts:
+            self.has_similar(words)
+            self.add(words)
 
     def add(self, words: frozenset[str]) -> None:
-        place = bisect_left(self._sizes, len(words))
-        self._sizes.insert(place, len(words))
-        self._texts.insert(place, words)
-        self._words |= words
+        """Add a text for which ``has_similar`` was called."""
+        self._by_size.setdefault(len(words), []).append(words)
 
     def has_similar(self, words: frozenset[str]) -> bool:
-        size = len(words)
-        first = bisect_left(self._sizes, SIMILAR_SHARE * size)
-        last = bisect_right(self._sizes, size / SIMILAR_SHARE)
+        size, known = len(words), len(self._words)
+        self._words |= words
         # Most texts have too few words in common with all texts together.
-        if last - first > MAX_COMPARED and len(words & self._words) < SIMILAR_SHARE * size:
+        if known + size - len(self._words) < SIMILAR_SHARE * size:
             return False
-        for other in self._texts[first:last]:
-            # Of similar texts the difference is smaller, and so faster, than the intersection.
-            shared = size - len(words - other)
+        for other in self._of_about(size):
+            shared = len(words & other)
             if shared >= SIMILAR_SHARE * (size + len(other) - shared):
                 return True
         return False
+
+    def _of_about(self, size: int) -> Iterator[frozenset[str]]:
+        """Texts with far more or fewer words are not alike."""
+        sizes = range(floor(SIMILAR_SHARE * size), ceil(size / SIMILAR_SHARE) + 1)
+        return chain.from_iterable(self._by_size.get(each, ()) for each in sizes)

@@ -7,7 +7,7 @@ may write: a cached message is used only while the store confirms its stamp.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from operator import itemgetter
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -25,10 +25,12 @@ MESSAGE_BYTES = 700
 
 
 class CachedPassages(msgspec.Struct, frozen=True, gc=False):
-    """Active messages of a session by seq, as they were at one ``stamp``."""
+    """Active messages of a session by seq, as they were at one ``stamp``, and their ``size`` in
+    bytes."""
 
     stamp: Any = b""
     messages: Mapping[int, Message] = msgspec.field(default_factory=dict)
+    size: int = 0
 
     @property
     def newest(self) -> Newest:
@@ -45,8 +47,11 @@ class CachedPassages(msgspec.Struct, frozen=True, gc=False):
         return {(session, seq): cached[seq] for seq in seqs if seq in cached}
 
     def merged_with(self, read: Mapping[int, Message]) -> CachedPassages:
-        """With messages that were read at the same stamp."""
-        return CachedPassages(self.stamp, {**self.messages, **read}) if read else self
+        """With messages that were missing, read at the same stamp."""
+        if not read:
+            return self
+        size = sum([len(message.wire) + MESSAGE_BYTES for message in read.values()])
+        return CachedPassages(self.stamp, {**self.messages, **read}, self.size + size)
 
 
 NO_PASSAGES = CachedPassages()
@@ -56,8 +61,8 @@ class PassageCache:
     """Passages of the sessions used last, at most ``max_bytes``."""
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
-        self._sessions: LRUCache[SessionKey, tuple[CachedPassages, int]] = LRUCache(
-            max_bytes, getsizeof=itemgetter(1)
+        self._sessions: LRUCache[SessionKey, CachedPassages] = LRUCache(
+            max_bytes, getsizeof=attrgetter("size")
         )
         self.era = 0
         """Changes when entries are dropped: what was read before must not be put into the cache."""
@@ -66,16 +71,14 @@ class PassageCache:
         return f"<PassageCache [{len(self._sessions)}, bytes: {self._sessions.currsize}]>"
 
     def get(self, key: SessionKey) -> CachedPassages:
-        known = self._sessions.get(key)
-        return known[0] if known else NO_PASSAGES
+        return self._sessions.get(key, NO_PASSAGES)
 
     def put(self, key: SessionKey, passages: CachedPassages, era: int) -> None:
         """Cache what was read in this era."""
         if era != self.era or (passages.messages and passages is self.get(key)):
             return
-        size = sum([len(message.wire) + MESSAGE_BYTES for message in passages.messages.values()])
-        if 0 < size <= self._sessions.maxsize:
-            self._sessions[key] = passages, size
+        if 0 < passages.size <= self._sessions.maxsize:
+            self._sessions[key] = passages
         else:
             self._sessions.pop(key, None)
 

@@ -218,7 +218,7 @@ def read_passages(known: CachedPassages, reply: Sequence[Any]) -> CachedPassages
         entry.position.seq: Message(entry.position.seq, entry.card, "active", body or b"")
         for entry, body in zip(entries, codec.texts(flat[1::2]), strict=True)
     }
-    return known.merged_with(read) if same else CachedPassages(stamp, read)
+    return (known if same else CachedPassages(stamp)).merged_with(read)
 
 
 class CommitContext(msgspec.Struct, frozen=True):

@@ -68,7 +68,11 @@ def is_small_talk(message: TokenizedText, says_nothing: Callable[[str], bool]) -
 
     ``says_nothing`` tells function words of its language.
     """
-    asking, found = _is_question(message), message.words
+    found = message.words
+    # A fast test with cached results: nearly all messages have two such words.
+    if len(list(islice(filter(_is_never_small_talk, found), 2))) > 1:
+        return False
+    asking = _is_question(message)
     others = (
         place
         for place, word in enumerate(found)
@@ -105,6 +109,14 @@ def _is_small_talk_word(word: Word, asking: bool = False) -> bool:
         return word.text in _IN_QUESTIONS
     shorter = (_REPEATED.sub(r"\1", word.text), _REPEATED.sub(r"\1\1", word.text))
     return not SMALL_TALK.isdisjoint((word.text, *shorter)) or bool(_SOUND.fullmatch(word.text))
+
+
+@text_cache(4096)
+def _is_never_small_talk(word: Word) -> bool:
+    """Whether a word is neither one of small talk nor a function word, in any language."""
+    if _is_small_talk_word(word) or _is_small_talk_word(word, asking=True):
+        return False
+    return word.unspaced or not is_stop_word_somewhere(word.text)
 
 
 def _is_addressee(text: str, found: Sequence[Word], place: int) -> bool:

@@ -119,29 +119,27 @@ class Ranked(msgspec.Struct, frozen=True, gc=False):
 
 
 class Layout(NamedTuple):
-    """n passages laid out at m places, so that neighbours in history have adjacent places.
-
-    - ``numbers``: int[n], ascending; ``places``: intp[n], ascending, where each of them is.  -
-    ``sessions``: uint32[m], the number of its session, 0 at an empty place; ``flags``: uint8[m].  -
-    ``is_question``: bool[m], whether it ends with a question; ``is_first``: bool[m], whether it is
-    the
-      first of its session.
-    - ``bm25``: float32[m], its own score, 0 without a match.  - ``has_right_day``: bool[m], whether
-    it is of the days that the question refers to; None where that
-      refers to none.
-    - ``same_session``: bool[m - 1] and bool[m - 2], whether the place one, or two, further is of
-      the same session.
-    """
+    """n passages laid out at m places, so that neighbours in history have adjacent places."""
 
     numbers: Numbers
+    """int[n], ascending."""
     places: Array
+    """Where each of them is: intp[n], ascending."""
     sessions: Array
+    """The number of the session: uint32[m], 0 at an empty place."""
     flags: Array
+    """Those of the row: uint8[m]."""
     is_question: Array
+    """Whether it ends with a question: bool[m]."""
     is_first: Array
+    """Whether it is the first of its session: bool[m]."""
     bm25: Array
+    """Its own score, 0 without a match: float32[m]."""
     has_right_day: Array | None
+    """Whether it is of the days that the question refers to: bool[m]; None if that refers to
+    none."""
     same_session: tuple[Array, Array]
+    """Whether the place one, or two, further is of the same session: bool[m - 1], bool[m - 2]."""
 
     def by_place(self, values: Array) -> Array:
         """Values by passage, [n], at their places, [m]; 0 at empty ones."""

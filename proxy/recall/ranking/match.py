@@ -96,9 +96,9 @@ class Matches(NamedTuple):
     - ``scores``: float32[n], BM25, the sums of ``terms.scores``.
     - ``cover``: float32[n], 0 to 1: the share of the weight of the question's distinctive words
       that the passage holds.  ``distinctive``: whether there are such words.
-    - ``of_right_days``: numbers of passages of the days that the question refers to, ``by_speaker``
-    of
-      those by a speaker that it names; both ascend, and need hold none of its words.
+    - ``of_right_days``: numbers of passages of the days that the question refers to,
+      ``by_speaker``: of those by a speaker that it names; both ascend, and need hold none of its
+      words.
     """
 
     question: Question

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from itertools import chain, pairwise
-from math import ceil, floor
+from itertools import pairwise
 
 import msgspec
 
@@ -269,7 +268,7 @@ class SimilarTexts:
     words of both as a share of the words of either, is at least ``SIMILAR_SHARE``."""
 
     def __init__(self, texts: Iterable[frozenset[str]] = ()) -> None:
-        self._by_size: dict[int, list[frozenset[str]]] = {}
+        self._texts: list[frozenset[str]] = []
         self._words: set[str] = set()
         """Those of all texts, and of those that ``has_similar`` was asked for."""
         for words in texts:
@@ -278,7 +277,7 @@ class SimilarTexts:
 
     def add(self, words: frozenset[str]) -> None:
         """Add a text for which ``has_similar`` was called."""
-        self._by_size.setdefault(len(words), []).append(words)
+        self._texts.append(words)
 
     def has_similar(self, words: frozenset[str]) -> bool:
         size, known = len(words), len(self._words)
@@ -286,13 +285,8 @@ class SimilarTexts:
         # Most texts have too few words in common with all texts together.
         if known + size - len(self._words) < SIMILAR_SHARE * size:
             return False
-        for other in self._of_about(size):
+        for other in self._texts:
             shared = len(words & other)
             if shared >= SIMILAR_SHARE * (size + len(other) - shared):
                 return True
         return False
-
-    def _of_about(self, size: int) -> Iterator[frozenset[str]]:
-        """Texts with far more or fewer words are not alike."""
-        sizes = range(floor(SIMILAR_SHARE * size), ceil(size / SIMILAR_SHARE) + 1)
-        return chain.from_iterable(self._by_size.get(each, ()) for each in sizes)

@@ -74,6 +74,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
             "chat.jsontext",
             "chat.message",
             "chat.usage",
+            "gateway.preview",
             "memory",
             "recall",
             "learning",

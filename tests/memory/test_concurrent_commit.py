@@ -23,11 +23,11 @@ from proxy.memory.model import (
     Snapshot,
     WindowMove,
 )
-from proxy.memory.reconciliation.concurrent_commit import (
+from proxy.memory.reconciliation.rebase import (
     COMPARED,
     is_outlived,
+    rebase_commit,
     replacing_broken_off,
-    settle_commit,
     with_window_moved_back,
 )
 from proxy.memory.recording.concurrent_commit import TIMEOUT, CommitSettler
@@ -55,7 +55,7 @@ def session(*commits: Commit) -> SessionState:
 
 def meant(state: SessionState, commit: Commit) -> Commit:
     lines, exchanges = oracle_archive.lines(state, 0), oracle_archive.exchanges(state, None)[::-1]
-    return settle_commit(commit, state.look(NEWEST_TURN, 0.0), lines, exchanges)
+    return rebase_commit(commit, state.look(NEWEST_TURN, 0.0), lines, exchanges)
 
 
 EDIT = ("x2.0", "x2.1")

@@ -27,7 +27,7 @@ COMPARED = 64
 """Positions of the log, oldest first, that are compared with the start of a commit at most."""
 
 
-def settle_commit(
+def rebase_commit(
     commit: Commit,
     found: Snapshot,
     lines: Sequence[StoredMessage],

@@ -35,6 +35,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
             "learning",
             "memory.store",
             "assembly.origin",
+            "process.sqlite_file",
             "settings",
             "stores.address",
             "stores.sqlite.schema",
@@ -119,6 +120,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
             "memory.model",
             "memory.items",
             "memory.usage",
+            "process.sqlite_file",
             "process.threads",
             "recall.index",
         }
@@ -151,7 +153,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
     ),
     # They run in other programs, and speak HTTP alone.
     "integrations": frozenset(),
-    "memory": frozenset({"chat"}),
+    "memory": frozenset({"chat", "process.sqlite_file"}),
     "chat": frozenset(),
     "formats": frozenset({"chat", "errors"}),
     "wire": frozenset({"errors", "process"}),

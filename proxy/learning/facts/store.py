@@ -48,10 +48,6 @@ class FactStore(Collection):
         """The card, in one round trip."""
         return (await self._card(owner)).value
 
-    async def find(self, owner: ItemOwner, fact: str) -> Stored[Fact] | None:
-        item = await self.item_at(owner, fact_place(owner.user, fact))
-        return decode_item(item, Fact) if item else None
-
     async def load(self, owner: ItemOwner) -> StoredFacts:
         """All facts.  The card is read first, so that any change meanwhile changes its version."""
         card, where = await self._card(owner), (PEOPLE, owner.user, FACTS)

@@ -68,7 +68,7 @@ class EmbeddingBackfill:
         on_write: OnWrite = ignore_write,
     ) -> None:
         self._index, self._history, self._embedder = index, history, embedder
-        self._own_text_of, self._clock, self._pace = own_text_of, clock, pace
+        self._own_text_of, self._pace = own_text_of, pace
         self._indexer = Indexer(index, history, own_text_of, clock, on_write=on_write)
         self._name: str | None = None
         self._size = embedder.at_once

@@ -292,9 +292,7 @@ class PassageSource(msgspec.Struct, frozen=True, gc=False):
     def passage(self, number: int) -> Passage:
         card, place = self.message.card, self.place
         tokens = scale_tokens(card.tokens, self.share)
-        return Passage(
-            number, place.number, place.seq, card.role, self.text, tokens, card.created_at
-        )
+        return Passage(number, place.number, place.seq, card.role, self.text, tokens)
 
     def hit(self, kind: Kind, text: str, tokens: int, why: Ranked | None = None) -> RecallHit:
         """The hit for this message, or for the part of it in ``text``."""

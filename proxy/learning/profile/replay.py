@@ -194,11 +194,8 @@ def _without_lost_members(version: Version, gone: IsGone) -> Version:
 
 def _with_statements(version: Version, said: Sequence[Statement]) -> Version:
     """The version with these statements applied to its document; its patch stays empty."""
-    document, origins, times = (
-        version.document,
-        dict(version.before or {}),
-        last_said_times([version]),
-    )
+    document, origins = version.document, dict(version.before or {})
+    times = last_said_times([version])
     for each in said:
         made = _apply_or_idle(each, document, times)
         document = made.document

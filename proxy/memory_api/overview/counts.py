@@ -30,10 +30,8 @@ async def session_counts(store: MemoryStore, key: SessionKey, indexed: Collectio
     session = await store.session(key)
     if session is None:
         return Counts()
-    counts, indexed_seqs = (
-        Counts(sessions=1, summaries=len(await store.summaries(key))),
-        set(indexed),
-    )
+    counts = Counts(sessions=1, summaries=len(await store.summaries(key)))
+    indexed_seqs = set(indexed)
     async for placed in all_exchanges(store, key, session.end):
         counts.exchanges += 1
         counts.messages += len(placed.messages)

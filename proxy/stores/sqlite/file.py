@@ -376,17 +376,13 @@ class MethodFactory:
         return method
 
 
-reads, lists = (
-    MethodFactory(SQLiteFile._read, reads=True),
-    MethodFactory(SQLiteFile._list, reads=True),
-)
+reads = MethodFactory(SQLiteFile._read, reads=True)
+lists = MethodFactory(SQLiteFile._list, reads=True)
 pages = MethodFactory(SQLiteFile._page, reads=True)
 writes, erases = MethodFactory(SQLiteFile._write), MethodFactory(SQLiteFile._erase)
 writes_keeping_caches = MethodFactory(SQLiteFile._write_keeping_caches)
-writes_later, erases_texts = (
-    MethodFactory(SQLiteFile._write_later),
-    MethodFactory(SQLiteFile._erase_texts),
-)
+writes_later = MethodFactory(SQLiteFile._write_later)
+erases_texts = MethodFactory(SQLiteFile._erase_texts)
 
 
 def without_time(work: Callable[Concatenate[Connection, P], T]) -> Work[P, T]:

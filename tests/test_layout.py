@@ -98,6 +98,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
         {
             "memory_api",
             "chat.jsontext",
+            "chat.message",
             "chat.tools.display",
             "gateway.identity",
             "memory.ids",

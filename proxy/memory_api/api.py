@@ -6,19 +6,16 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 from weakref import WeakValueDictionary
 
-from proxy.chat.message import ChatMessage
 from proxy.gateway.preview import Preview
 from proxy.learning.learned import Learned
 from proxy.memory.erasure import steady_now
-from proxy.memory.items import Items
 from proxy.memory.locks import Locks
 from proxy.memory.model import SessionKey, WorkRequest
 from proxy.memory.recording.commit import Count
 from proxy.memory.recording.spool import Spool
-from proxy.memory.usage import Meter
 from proxy.memory_api.erasure.caches import TextCaches
 from proxy.memory_api.erasure.eraser import Eraser
 from proxy.memory_api.overview.counts import MemoryStore
@@ -30,15 +27,6 @@ from proxy.settings import Settings
 from proxy.telemetry import Telemetry
 from proxy.tenancy import Tenancy
 from proxy.wire.limits import ByteBudgets
-
-
-class ReadMessage(Protocol):
-    """Parses a message's JSON; None if it is not an object.
-
-    ``limit``: larger inline media, in bytes, are replaced by a placeholder.
-    """
-
-    def __call__(self, raw: bytes, limit: int, /) -> ChatMessage | None: ...
 
 
 class LongTimeoutStores(NamedTuple):
@@ -75,12 +63,9 @@ class Api:
     on_recorded: Callable[[SessionKey], None]
     on_edited: Callable[[SessionKey, tuple[int, ...]], None]
     due_after_import: Callable[[str | None, float], tuple[WorkRequest, ...]]
-    read_message: ReadMessage
     counter: Callable[[str | None], Count]
     counters: Callable[[], Mapping[str, str]]
     count_text: Callable[[str], int]
-    items: Items
-    meter: Meter
     learned: Learned
     long_timeout: LongTimeoutStores
     caches: TextCaches

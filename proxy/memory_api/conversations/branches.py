@@ -157,7 +157,7 @@ async def _copy_bounded(
     if not await api.store.restore(new, copy, began):
         raise await _refused(api, key, new)
     reading = api.learned.kinds.reading
-    await copy_read_marks(api.items, reading, archived.session, copy.session, key.tenant)
+    await copy_read_marks(api.store, reading, archived.session, copy.session, key.tenant)
 
 
 async def _refused(api: Api, key: SessionKey, new: SessionKey) -> ProxyError:

@@ -12,14 +12,15 @@ from proxy.memory.history.reading import all_exchanges
 from proxy.memory.items import PEOPLE, ItemOwner, Items, all_items
 from proxy.memory.model import SessionKey
 from proxy.memory.store import Store
+from proxy.memory.usage import Meter
 from proxy.memory_api.erasure.receipt import Counts
 from proxy.recall.index import Index
 
 PAGE = 500
 
 
-class MemoryStore(Store, Items, Index, Protocol):
-    """The store, as counting and erasing use it."""
+class MemoryStore(Store, Items, Index, Meter, Protocol):
+    """The store, as the memory API uses it."""
 
 
 async def session_counts(store: MemoryStore, key: SessionKey, indexed: Collection[int]) -> Counts:

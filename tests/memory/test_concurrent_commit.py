@@ -24,7 +24,7 @@ from proxy.memory.model import (
     WindowMove,
 )
 from proxy.memory.reconciliation.rebase import (
-    COMPARED,
+    MAX_COMPARED,
     is_outlived,
     rebase_commit,
     replacing_broken_off,
@@ -183,8 +183,8 @@ def test_what_others_have_brought_with_more_before_it_is_theirs_too() -> None:
 
 
 def test_of_many_that_begin_alike_no_more_than_the_oldest_are_compared() -> None:
-    state = session(*(bringing(f"x{n}", f"u3 a{n} u4") for n in range(3, 4 + COMPARED)))
-    for n, count in ((2 + COMPARED, 2), (3 + COMPARED, 0)):
+    state = session(*(bringing(f"x{n}", f"u3 a{n} u4") for n in range(3, 4 + MAX_COMPARED)))
+    for n, count in ((2 + MAX_COMPARED, 2), (3 + MAX_COMPARED, 0)):
         found = meant(state, bringing("y", f"u3 a{n} u5"))
         assert [each.state for each in found.drafts].count("superseded") == count
 

@@ -21,7 +21,7 @@ from proxy.memory.history import branches
 from proxy.memory.history.branches import NoMessage, Switch, fork_archive, switch_to
 from proxy.memory.history.editing import ids_from
 from proxy.memory.history.reading import (
-    HELD,
+    MAX_HELD_BYTES,
     TooLarge,
     exchanges_oldest_first,
     lines_without_texts,
@@ -128,7 +128,7 @@ async def _is_copied(api: Api, new: SessionKey, fork: branches.Fork) -> bool:
 
 async def _copy(api: Api, key: SessionKey, new: SessionKey, fork: branches.Fork) -> None:
     try:
-        await _copy_bounded(api, key, new, fork, HELD)
+        await _copy_bounded(api, key, new, fork, MAX_HELD_BYTES)
     except TooLarge:
         async with api.large_fork:
             await _copy_large(api, key, new, fork)

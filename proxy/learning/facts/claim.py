@@ -308,13 +308,9 @@ def _claim(
         until=valid_until(operation.expires, then, then if begins is None else begins, told),
         source=source_of(message),
         fact=named.id if named else None,
-        apart=named is not None and not _is_on_topic(named, text, topic),
+        apart=named is not None and not topic.shares_word(f"{named.text} {named.about}", text),
         slot=slot_of(text, operation.quote, message.own_text) if found.voice == "own" else None,
     )
-
-
-def _is_on_topic(fact: Fact, text: str, topic: Topic) -> bool:
-    return topic.shares_word(f"{fact.text} {fact.about}", text)
 
 
 def _text_or_quote(text: str, whom: str, quote: str, found: Evidence) -> tuple[str, str]:

@@ -42,7 +42,7 @@ TIMEOUT = 10.0
 PROBE_SECONDS = 2.0
 """Seconds for finding out which protocol a port speaks."""
 
-ANSWER_BYTES = 4096
+MAX_ANSWER_BYTES = 4096
 """Bytes of an answer that are read for that."""
 
 _ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
@@ -168,9 +168,9 @@ async def _exchange_bytes(host: str, port: int, question: bytes, end: bytes = b"
             try:
                 writer.write(question)
                 await writer.drain()
-                answer = more = await reader.read(ANSWER_BYTES)
-                while more and end not in answer and len(answer) < ANSWER_BYTES:
-                    answer += (more := await reader.read(ANSWER_BYTES))
+                answer = more = await reader.read(MAX_ANSWER_BYTES)
+                while more and end not in answer and len(answer) < MAX_ANSWER_BYTES:
+                    answer += (more := await reader.read(MAX_ANSWER_BYTES))
                 return answer
             finally:
                 writer.transport.abort()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from proxy.assembly.origin import upstream_options
 from proxy.lazy import lazy_import
 from proxy.memory.store import StoreError
+from proxy.process.sqlite_file import sqlite_name
 from proxy.settings import Settings
 from proxy.stores.address import read_address
 from proxy.stores.sqlite.schema import (
@@ -23,7 +24,6 @@ from proxy.stores.sqlite.schema import (
     Unusable,
     connect,
     schema_of,
-    sqlite_name,
 )
 
 if TYPE_CHECKING:

@@ -35,6 +35,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
             "learning",
             "memory.store",
             "assembly.origin",
+            "process.sqlite_file",
             "settings",
             "stores.address",
             "stores.sqlite.schema",
@@ -74,6 +75,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
             "chat.jsontext",
             "chat.message",
             "chat.usage",
+            "gateway.preview",
             "memory",
             "recall",
             "learning",
@@ -96,6 +98,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
         {
             "memory_api",
             "chat.jsontext",
+            "chat.message",
             "chat.tools.display",
             "gateway.identity",
             "memory.ids",
@@ -118,6 +121,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
             "memory.model",
             "memory.items",
             "memory.usage",
+            "process.sqlite_file",
             "process.threads",
             "recall.index",
         }
@@ -150,7 +154,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
     ),
     # They run in other programs, and speak HTTP alone.
     "integrations": frozenset(),
-    "memory": frozenset({"chat"}),
+    "memory": frozenset({"chat", "process.sqlite_file"}),
     "chat": frozenset(),
     "formats": frozenset({"chat", "errors"}),
     "wire": frozenset({"errors", "process"}),

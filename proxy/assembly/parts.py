@@ -18,7 +18,6 @@ from proxy.assembly.mcp import route_of_mcp
 from proxy.assembly.recall import Recalling, recalling_of
 from proxy.assembly.resources import Resources, spool_of
 from proxy.assembly.upstreams import upstreams_of
-from proxy.chat.message import read_message
 from proxy.gateway.asking.asker import UpstreamCaller
 from proxy.gateway.conversation import Conversations
 from proxy.gateway.dispatch.dispatch import Dispatch, DispatchOptions
@@ -159,12 +158,9 @@ class Parts(msgspec.Struct, frozen=True, dict=True):
             on_recorded=recalling.index_updater.on_recorded,
             on_edited=recalling.index_updater.on_edited,
             due_after_import=partial(due_after_import, settings.memory),
-            read_message=read_message,
             counter=lambda model: counter(model).count,
             counters=self.resources.tokenizers.in_use,
             count_text=self.resources.count_text,
-            items=store,
-            meter=store,
             learned=self.learned,
             long_timeout=self.long_timeout,
             caches=self._caches,

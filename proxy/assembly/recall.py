@@ -38,8 +38,8 @@ async def recalling_of(resources: Resources, delay: float | None) -> Recalling:
     known = IndexCache(store)
     backfill = _backfill(store, embedder, opened, known)
     on_up_to_date = backfill.enqueue if backfill else ignore_owner
-    store = resources.long_timeout_store
-    indexer = Indexer(store, store, typed_text_of, time.time, on_up_to_date, known.on_write)
+    slow = resources.long_timeout_store  # background work has threads and connections of its own
+    indexer = Indexer(slow, slow, typed_text_of, time.time, on_up_to_date, known.on_write)
     delay = DELAY if delay is None else delay
     index_updater = IndexUpdater(indexer, time.monotonic, resources.telemetry.count_indexed, delay)
     index_updater.open()

@@ -19,7 +19,7 @@ from proxy.chat.reply.answer import CUT_OFF
 from proxy.chat.request import positive_int
 from proxy.wire.api import is_permanent_refusal
 
-ANSWER_BYTES = 512 * 1024
+MAX_ANSWER_BYTES = 512 * 1024
 """The largest answer: a hundred times what is asked for, with reasoning.  Parsing it blocks the
 event loop."""
 
@@ -48,7 +48,7 @@ class Assignment:
     parameters: Mapping[str, object] = field(default_factory=dict)
     schema: Mapping[str, object] | None = None
     timeout: float = 120.0
-    max_answer_bytes: int = ANSWER_BYTES
+    max_answer_bytes: int = MAX_ANSWER_BYTES
 
     @property
     def endpoint(self) -> str:
@@ -86,7 +86,7 @@ def assignment(
     text: str = "",
     session_model: str | None = None,
     schema: Mapping[str, object] | None = None,
-    max_answer_bytes: int = ANSWER_BYTES,
+    max_answer_bytes: int = MAX_ANSWER_BYTES,
 ) -> Assignment:
     """An assignment with a feature's settings; ``session_model`` is that of the session."""
     return Assignment(

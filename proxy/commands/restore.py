@@ -23,16 +23,15 @@ from proxy.commands.failure import CONFLICT, NOT_FOUND, USAGE, CommandError
 from proxy.commands.output import count_of
 from proxy.commands.transfer import progress_callback
 from proxy.memory.recording.store_names import waiting_in
+from proxy.process.sqlite_file import is_busy, is_damage
 from proxy.settings import Settings
 from proxy.stores.address import is_same_store, read_address
 from proxy.stores.sqlite.schema import (
-    DAMAGED,
     SCHEMA,
     SUFFIXES,
     Unusable,
     is_ours,
     reopen,
-    sqlite_name,
     version,
 )
 
@@ -160,7 +159,7 @@ def _unreadable(path: Path) -> bool:
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         except sqlite3.Error as error:
-            if sqlite_name(error) in DAMAGED:
+            if is_damage(error):
                 return True
             raise _refusal(error, path) from error
     return False
@@ -176,7 +175,7 @@ def _lock(connection: sqlite3.Connection) -> None:
 
 
 def _refusal(error: sqlite3.Error, path: Path) -> CommandError:
-    if sqlite_name(error).startswith("SQLITE_BUSY"):
+    if is_busy(error):
         sentence = (
             f"{path} is in use: stop the proxy, and whatever else has it open, then restore."
             " Nothing was changed."

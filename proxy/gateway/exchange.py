@@ -231,9 +231,9 @@ async def load(exchange: ChatExchange, services: Services) -> LoadedExchange:
     lookup = services.knowledge.begin(context, question, count, wanted=exchange.may_enrich)
     rewriting = services.rewrite.begin(context, request) if exchange.may_enrich else None
     try:
-        ask = load_options_of(context, exchange.rules)
+        options = load_options_of(context, exchange.rules)
         prepared = await services.recorder.prepare(
-            context.key, ask, request.messages, exchange.intent, exchange.rules
+            context.key, options, request.messages, exchange.intent, exchange.rules
         )
         check_owner(prepared.snapshot.owner, context.identity.user)
         is_stale_retry = _is_stale_retry(prepared.snapshot)

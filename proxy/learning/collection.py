@@ -151,8 +151,7 @@ class Collection:
 
     async def read(self, owner: ItemOwner, place: Place, default: StructT) -> Stored[StructT]:
         """The value at a place, ``default`` if there is none."""
-        item = await self.item_at(owner, place)
-        return decode_item(item, type(default)) if item else Stored(default)
+        return stored_or(default, await self.item_at(owner, place))
 
     async def page(
         self, owner: ItemOwner, where: Namespace, after: str | None, limit: int, kind: type[StructT]
@@ -185,6 +184,11 @@ def decode_item(item: Item, kind: type[StructT]) -> Stored[StructT]:
     """An item with its value decoded."""
     value = msgspec.json.decode(item.value, type=kind)
     return Stored(value, item.version, item.created_at, item.updated_at)
+
+
+def stored_or(default: StructT, item: Item | None) -> Stored[StructT]:
+    """The value of an item, ``default`` if there is none."""
+    return decode_item(item, type(default)) if item else Stored(default)
 
 
 def put_change(

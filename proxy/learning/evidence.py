@@ -31,9 +31,9 @@ _ELLIPSIS = re.compile(r"\.\.\.|…|\[\.*\]")
 class UserMessage(msgspec.Struct, frozen=True):
     """A message of the user, or a piece of a long one, sent ``at`` (Unix seconds).
 
-    ``text`` is what they wrote, ``pasted`` are the spans of it that are quoted or
-    pasted.  ``dated`` is the last day (YYYY-MM-DD) in a heading of the session's text before it, ""
-    without one.  ``utc_offset`` is that of the user's time zone, in seconds.
+    ``text`` is what they wrote, ``pasted`` are the spans of it that are quoted or pasted.
+    ``dated`` is the last day (YYYY-MM-DD) in a heading of the session's text before it, "" without
+    one.  ``utc_offset`` is that of the user's time zone, in seconds.
     """
 
     id: str
@@ -53,7 +53,7 @@ class UserMessage(msgspec.Struct, frozen=True):
 
     @property
     def own_text(self) -> str:
-        """The text with pasted spans blank_out; its length is the same."""
+        """The text with pasted spans blanked out; its length is the same."""
         return blank_out(self.text, self.pasted)
 
 

@@ -17,7 +17,7 @@ MAX_PARSED_CHARACTERS = 256 * 1024
 """Characters of an answer that are parsed in search of its JSON, in all attempts together; as many
 again if it may have comments."""
 
-REQUESTS = 2
+MAX_REQUESTS = 2
 """The most requests for one answer."""
 
 RETRY = "That cannot be used: {problem}\nAnswer once more, with JSON only."
@@ -97,7 +97,7 @@ class KindModel(msgspec.Struct, frozen=True):
         read: Callable[[str], T],
         again: RetryPrompt,
         schema: Mapping[str, object] | None = None,
-        requests: int = REQUESTS,
+        requests: int = MAX_REQUESTS,
     ) -> T | None:
         """The result of ``read`` on an answer; if that raises Unusable, the model is asked again.
 

@@ -252,14 +252,14 @@ class LearningJob(msgspec.Struct):
         for _ in range(ATTEMPTS):
             if await self._read_available(extractor, contexts):
                 return True
-            contexts = [each for each in contexts if await self._still_exists(each)]
+            contexts = [
+                each
+                for each in contexts
+                if await self.reader.still_exists(each.key, each.session.created_at)
+            ]
             if own not in contexts:
                 return False
         return False
-
-    async def _still_exists(self, context: LearningContext) -> bool:
-        session = await self.reader.history.session(context.key)
-        return session is not None and session.created_at == context.session.created_at
 
     async def _read_available(
         self, extractor: Extractor, contexts: Sequence[LearningContext]

@@ -15,7 +15,7 @@ PAGE = 20
 GRACE = 86_400.0
 """Seconds for which a mark is kept in any case: an import may still bring its session."""
 
-KNOWN = 10_000
+MAX_REMEMBERED = 10_000
 """People whose position in the sweep a process remembers."""
 
 
@@ -27,7 +27,7 @@ class MarkSweep:
     """
 
     def __init__(self) -> None:
-        self._reached: LRUCache[ItemOwner, Place] = LRUCache(KNOWN)
+        self._reached: LRUCache[ItemOwner, Place] = LRUCache(MAX_REMEMBERED)
 
     async def step(self, items: Items, history: History, owner: ItemOwner, now: float) -> None:
         """Check the next page of a person's marks.  Raises StoreError."""

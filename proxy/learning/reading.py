@@ -171,10 +171,11 @@ class Reader(msgspec.Struct, frozen=True):
         for context in contexts:
             place = mark_place(context.owner.user, feature, context.key.session)
             item = (await items.items_at(context.owner, [place])).get(place)
-            mark, version = await self._mark(context, item), item.version if item else 0
+            mark = await self._mark(context, item)
             async with aclosing(self._unread_messages(context.key, mark)) as messages:
                 first = await anext(messages, None)
             if first is not None:
+                version = item.version if item else 0
                 found.append(Unread(context, mark, version, first.card.created_at))
         return found
 
@@ -233,7 +234,7 @@ class Reader(msgspec.Struct, frozen=True):
             name = range_.key.session
             read = [each for each in batch.messages if each.session == name]
             texts: dict[str, str] = {}
-            if await self._still_exists(range_):
+            if await self.still_exists(range_.key, range_.mark_after.began):
                 texts = await self._texts(range_.key, read)
             else:
                 sessions.add(name)
@@ -241,9 +242,10 @@ class Reader(msgspec.Struct, frozen=True):
             messages.update((name, each.id) for each in lost)
         return DeletedSources(frozenset(sessions), frozenset(messages)) if messages else None
 
-    async def _still_exists(self, range_: SessionRange) -> bool:
-        session = await self.history.session(range_.key)
-        return session is not None and session.created_at == range_.mark_after.began
+    async def still_exists(self, key: SessionKey, began: float) -> bool:
+        """Whether there is still the session that was created then (Unix seconds)."""
+        session = await self.history.session(key)
+        return session is not None and session.created_at == began
 
     async def _texts(self, key: SessionKey, read: Sequence[UserMessage]) -> dict[str, str]:
         """The present texts of messages, by id."""

@@ -12,13 +12,13 @@ from msgspec import Struct, UnsetType
 from msgspec.structs import replace
 
 from proxy.chat.jsontext import value, well_formed
+from proxy.chat.message import read_message
 from proxy.chat.tools.display import DisplayedCall, displayed_calls
 from proxy.errors import session_not_found
 from proxy.learning.facts.fact import USER, one_line
 from proxy.mcp import shapes
 from proxy.mcp.shapes import MAX_ARGUMENTS, MAX_CALLS, Schema, clipped, schema_of
 from proxy.mcp.visit import Visit
-from proxy.memory_api.api import ReadMessage
 from proxy.memory_api.body import read
 from proxy.memory_api.conversations.messages import list_messages
 from proxy.memory_api.conversations.sessions import get_session, list_sessions
@@ -159,18 +159,16 @@ async def _part(
     part = await visit.ask(
         list_messages, shapes.SeenMessages, path={"session": found.id}, query=query
     )
-    told = await asyncio.to_thread(_readable_messages, visit.api.read_message, part)
+    told = await asyncio.to_thread(_readable_messages, part)
     return told, int(part.next) if part.next else None
 
 
-def _readable_messages(
-    read_message: ReadMessage, part: shapes.SeenMessages
-) -> list[shapes.SessionMessage]:
+def _readable_messages(part: shapes.SeenMessages) -> list[shapes.SessionMessage]:
     """Messages as text; to be called in a thread, since they may be long."""
-    return [_message(read_message, each) for each in part.data]
+    return [_message(each) for each in part.data]
 
 
-def _message(read_message: ReadMessage, seen: shapes.SeenMessage) -> shapes.SessionMessage:
+def _message(seen: shapes.SeenMessage) -> shapes.SessionMessage:
     raw = bytes(seen.message)
     message = read_message(raw, len(raw))
     text = well_formed(message.text) if message else ""

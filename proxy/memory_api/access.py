@@ -90,7 +90,7 @@ class Access:
     def __init__(self, api: Api) -> None:
         self._tenancy = api.tenancy
         self._single = api.settings.tenancy.mode == "single"
-        self._known = KnownTenants(api.settings, api.store, api.meter, api.spool)
+        self._known = KnownTenants(api.settings, api.store, api.spool)
 
     def tenant(self, request: Request) -> str:
         """The tenant whose memory this request may see.

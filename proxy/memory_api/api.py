@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 from weakref import WeakValueDictionary
 
-from proxy.chat.message import ChatMessage
+from proxy.gateway.preview import Preview
 from proxy.learning.learned import Learned
-from proxy.learning.prompt_cards import Block
 from proxy.memory.erasure import steady_now
-from proxy.memory.items import Items
 from proxy.memory.locks import Locks
-from proxy.memory.model import Injection, SessionKey, WorkRequest
+from proxy.memory.model import SessionKey, WorkRequest
 from proxy.memory.recording.commit import Count
 from proxy.memory.recording.spool import Spool
-from proxy.memory.usage import Meter
 from proxy.memory_api.erasure.caches import TextCaches
 from proxy.memory_api.erasure.eraser import Eraser
 from proxy.memory_api.overview.counts import MemoryStore
@@ -26,53 +23,10 @@ from proxy.memory_api.overview.shared import Shared
 from proxy.memory_api.shapes.overview import Stats
 from proxy.memory_api.threads import TenantThreads, Threads
 from proxy.recall.recaller import RecallAdmin
-from proxy.recall.results import RecallHit
 from proxy.settings import Settings
 from proxy.telemetry import Telemetry
 from proxy.tenancy import Tenancy
 from proxy.wire.limits import ByteBudgets
-
-
-class Preview(Protocol):
-    """The messages of a request as they would be sent, and what memory added.
-
-    ``tokens`` counts all ``messages``; ``injection`` is what would be recorded of it.
-    """
-
-    @property
-    def messages(self) -> tuple[bytes, ...]: ...
-    @property
-    def tokens(self) -> int: ...
-    @property
-    def injection(self) -> Injection: ...
-    @property
-    def count(self) -> int: ...
-    @property
-    def recalled(self) -> tuple[RecallHit, ...]: ...
-    @property
-    def known(self) -> tuple[Block, ...]: ...
-    @property
-    def summary(self) -> str | None: ...
-    @property
-    def rewritten(self) -> str | None: ...
-
-
-Previewer = Callable[[SessionKey, bytes, str, str | None], Awaitable[Preview | None]]
-"""Previews a request: takes session, body, profile ("" is the default one) and user; stores
-nothing.
-
-None if the body has no messages.  Raises ProxyError 400 ``unknown_profile`` and 503
-``memory_unavailable``.
-"""
-
-
-class ReadMessage(Protocol):
-    """Parses a message's JSON; None if it is not an object.
-
-    ``limit``: larger inline media, in bytes, are replaced by a placeholder.
-    """
-
-    def __call__(self, raw: bytes, limit: int, /) -> ChatMessage | None: ...
 
 
 class LongTimeoutStores(NamedTuple):
@@ -104,17 +58,14 @@ class Api:
     store: MemoryStore
     spool: Spool
     tenancy: Tenancy
-    preview: Previewer
+    preview: Preview
     recall_admin: RecallAdmin
     on_recorded: Callable[[SessionKey], None]
     on_edited: Callable[[SessionKey, tuple[int, ...]], None]
     due_after_import: Callable[[str | None, float], tuple[WorkRequest, ...]]
-    read_message: ReadMessage
     counter: Callable[[str | None], Count]
     counters: Callable[[], Mapping[str, str]]
     count_text: Callable[[str], int]
-    items: Items
-    meter: Meter
     learned: Learned
     long_timeout: LongTimeoutStores
     caches: TextCaches

@@ -46,7 +46,7 @@ class FromRequest(msgspec.Struct, frozen=True):
 
 
 async def _idempotent_request(call: Call) -> IdempotentRequest:
-    return IdempotentRequest(call.api.items, call.request, call.tenant, await call.body())
+    return IdempotentRequest(call.api.store, call.request, call.tenant, await call.body())
 
 
 Tenant = Annotated[str, FromRequest(lambda call: call.tenant)]

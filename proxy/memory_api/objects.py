@@ -14,13 +14,13 @@ from msgspec.structs import asdict
 from starlette.responses import Response
 
 from proxy.chat.jsontext import items
+from proxy.gateway.preview import PreviewResult
 from proxy.learning.evidence import Source
 from proxy.learning.prompt_cards import Block
 from proxy.memory.archive import Message, Session, StoredMessage
 from proxy.memory.model import Card, Exchange, Injection, Recalled, State, Status, Summary
 from proxy.memory.prompt.compose import Reason
 from proxy.memory.prompt.trace import PromptTrace, TracePiece, pieces_of, readable_trace
-from proxy.memory_api.api import Preview
 from proxy.memory_api.shapes import messages, people
 from proxy.memory_api.shapes import sessions as shapes
 from proxy.recall.results import Kind, RecallHit
@@ -185,7 +185,7 @@ def piece_object(session: str, piece: TracePiece) -> messages.Shown:
     )
 
 
-def context_object(session: str, preview: Preview) -> messages.Context:
+def context_object(session: str, preview: PreviewResult) -> messages.Context:
     """A preview; what memory would do is described as in an exchange."""
     injection = preview.injection
     return messages.Context(

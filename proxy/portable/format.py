@@ -177,7 +177,7 @@ Kind = type[dict[str, object]] | type[list[object]]
 PIECE = 64 * 1024
 """Bytes that are read by one call."""
 
-DEEPEST = 100
+MAX_DEPTH = 100
 """Open brackets in a value up to which every reader can parse its nesting."""
 
 _RAW = msgspec.json.Decoder(msgspec.Raw)
@@ -213,7 +213,7 @@ def extract_json_or_none(raw: msgspec.Raw, kind: Kind) -> bytes | None:
 def _fits_in_line(raw: bytes) -> bool:
     if raw[:1] not in (b"{", b"[") or raw[-1:] not in (b"}", b"]"):
         return False
-    if b"\n" in raw or b"\r" in raw or raw.count(b"{") + raw.count(b"[") > DEEPEST:
+    if b"\n" in raw or b"\r" in raw or raw.count(b"{") + raw.count(b"[") > MAX_DEPTH:
         return False
     if not jsontext.SURROGATE_ESCAPE.search(raw):
         return True

@@ -56,7 +56,7 @@ class Splitter:
             raise InvalidFile(f"is longer than {self._limit} bytes", self.number + 1)
 
 
-DEEPEST = 500
+MAX_DEPTH = 500
 """The default limit on nesting: ten times that of real files."""
 
 _TO_BRACKET = re.compile(rb'(?:[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+")*+([\[\]{}])', re.DOTALL)
@@ -75,7 +75,7 @@ class ListSplitter:
     Raises ValueError unless it is a list of objects or lists.
     """
 
-    def __init__(self, max_bytes: int, max_depth: int = DEEPEST) -> None:
+    def __init__(self, max_bytes: int, max_depth: int = MAX_DEPTH) -> None:
         self._max_bytes, self._max_depth = max_bytes, max_depth
         self.listed: bool | None = None
         self.number = 0

@@ -18,38 +18,20 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from proxy.memory.archive import Message, Page, Session
+from proxy.memory.archive import Archive, Message, Page, Session
 from proxy.memory.model import SessionKey, State
-from proxy.memory.store import StoreError
+from proxy.memory.store import Memory, StoreError
 
 PAGE = 100
 """Sessions that are read at once."""
 
 
-class SessionLister(Protocol):
-    """Sessions as :class:`proxy.memory.archive.Archive` lists them."""
-
-    async def sessions(
-        self, tenant: str, user: str | None, after: str | None, limit: int
-    ) -> Page[Session]: ...
-
-
-class PassageHistory(SessionLister, Protocol):
-    """Implemented by every store; see :mod:`proxy.memory.store`.  All methods raise StoreError."""
-
-    async def session(self, key: SessionKey) -> Session | None: ...
-
-    async def messages(
-        self, key: SessionKey, states: Collection[State], after: int, limit: int
-    ) -> Page[Message]: ...
-
-    async def passages(
-        self, tenant: str, user: str | None, places: Mapping[str, Collection[int]]
-    ) -> dict[tuple[str, int], Message]: ...
+class PassageHistory(Memory, Archive, Protocol):
+    """What recall reads of a store."""
 
 
 async def sessions_of(
-    history: SessionLister,
+    history: Archive,
     tenant: str,
     user: str | None,
     after: str | None = None,
@@ -66,31 +48,10 @@ async def sessions_of(
 
 
 async def newest_session(
-    history: SessionLister, tenant: str, user: str | None, after: str | None = None
+    history: Archive, tenant: str, user: str | None, after: str | None = None
 ) -> Session | None:
     """The first of ``sessions_of``.  Raises StoreError."""
     return await anext(sessions_of(history, tenant, user, after, at_once=1), None)
-
-
-class SearchableStore(PassageHistory, Protocol):
-    """A store, as far as ``read_unindexed`` needs it."""
-
-    async def lookup(
-        self, owner: Owner, terms: Sequence[bytes], newest: int, session: str = ""
-    ) -> IndexLookup: ...
-
-
-async def read_unindexed(
-    store: SearchableStore, key: SessionKey, states: Collection[State], limit: int
-) -> Unindexed | None:
-    """``Index.unindexed`` for a store that needs a round trip for each part.  Raises StoreError."""
-    session = await store.session(key)
-    if session is None:
-        return None
-    lookup = await store.lookup(owner_of(key, session.user), (), 0, session=key.session)
-    return Unindexed(
-        session, lookup, await store.messages(key, states, after_mark(lookup.mark), limit)
-    )
 
 
 def owner_of(key: SessionKey, user: str | None) -> Owner:
@@ -295,3 +256,20 @@ class Index(Protocol):
         Passages without one are zero bytes; it may end before the last such ones.
         """
         ...
+
+
+class SearchableStore(Archive, Index, Protocol):
+    """A store, as far as ``read_unindexed`` needs it."""
+
+
+async def read_unindexed(
+    store: SearchableStore, key: SessionKey, states: Collection[State], limit: int
+) -> Unindexed | None:
+    """``Index.unindexed`` for a store that needs a round trip for each part.  Raises StoreError."""
+    session = await store.session(key)
+    if session is None:
+        return None
+    lookup = await store.lookup(owner_of(key, session.user), (), 0, session=key.session)
+    return Unindexed(
+        session, lookup, await store.messages(key, states, after_mark(lookup.mark), limit)
+    )

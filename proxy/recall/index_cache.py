@@ -322,16 +322,15 @@ class IndexCache:
     def _evict(self, owner: Owner) -> None:
         cached = self._owners.pop(owner, None)
         if cached is not None:
-            self._rows, self._bytes = self._rows - cached.size, self._bytes - cached.size_bytes
+            self._rows -= cached.size
+            self._bytes -= cached.size_bytes
 
     def _apply(self, cached: _CachedIndex, change: Callable[[T], None], to: T) -> None:
         """Apply a change to a cached index, and evict others if the cache is then too large."""
         rows, bytes_ = cached.size, cached.size_bytes
         change(to)
-        self._rows, self._bytes = (
-            self._rows + cached.size - rows,
-            self._bytes + cached.size_bytes - bytes_,
-        )
+        self._rows += cached.size - rows
+        self._bytes += cached.size_bytes - bytes_
         while len(self._owners) > 1 and self._is_full:
             self._evict(next(iter(self._owners)))
         if self._bytes > self._max_bytes:

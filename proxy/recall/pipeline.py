@@ -153,6 +153,7 @@ def rank(selection: Selection, found: Rows) -> Shortlist:
     best = _ranked(selection, rows[:ranked_end])
     left = _tokens_left(selection, best)
     after_best = _following(selection, best, rows[ranked_end:behind_end]) if left > 0 else ()
+    may_have_changed = left >= MIN_TOKENS_LEFT and not selection.matches.question.is_general
     listed, places = _placed((*best, *after_best), place_of)
     standing = _standing_places(selection, rows[behind_end:], place_of)
     return Shortlist(
@@ -164,9 +165,7 @@ def rank(selection: Selection, found: Rows) -> Shortlist:
         selection.dismissed,
         selection.now,
         selection.similarities.related,
-        selection
-        if left >= MIN_TOKENS_LEFT and not selection.matches.question.is_general
-        else None,
+        selection if may_have_changed else None,
     )
 
 

@@ -112,10 +112,8 @@ def _budgets(shortlist: Shortlist, left: int) -> tuple[int, int]:
     A search gets only excerpts.  A replay, and a question with similar passages, gets all of
     ``left``; any other what ``allotted_tokens`` gives it.
     """
-    query, budget = (
-        shortlist.query,
-        int(min(OVERCOMMIT * left + EXTRA_TOKENS, MAX_OVERCOMMIT * left)),
-    )
+    query = shortlist.query
+    budget = int(min(OVERCOMMIT * left + EXTRA_TOKENS, MAX_OVERCOMMIT * left))
     if query.is_search:
         return budget, budget
     if query.replayed is not None or shortlist.has_similar:
@@ -188,13 +186,10 @@ def _source_of(shortlist: Shortlist, messages: Messages, own_text_of: OwnTextOf)
     """Makes a function from a passage's number to its source.
 
     It returns None if the prompt has the message already, if it is no longer the one that was
-    indexed, or if it has no text of its author's own (older releases indexed such ones).
+    indexed, or if it has no text of its author's own.
     """
-    places, said, gone = (
-        shortlist.places,
-        shortlist.query.shown_digests,
-        shortlist.query.superseded_ids,
-    )
+    places, query = shortlist.places, shortlist.query
+    said, gone = query.shown_digests, query.superseded_ids
 
     def source_of(number: int) -> PassageSource | None:
         place = places[number]

@@ -292,14 +292,12 @@ class PassageSource(msgspec.Struct, frozen=True, gc=False):
     def passage(self, number: int) -> Passage:
         card, place = self.message.card, self.place
         tokens = scale_tokens(card.tokens, self.share)
-        return Passage(
-            number, place.number, place.seq, card.role, self.text, tokens, card.created_at
-        )
+        return Passage(number, place.number, place.seq, card.role, self.text, tokens)
 
     def hit(self, kind: Kind, text: str, tokens: int, why: Ranked | None = None) -> RecallHit:
         """The hit for this message, or for the part of it in ``text``."""
         card, place = self.message.card, self.place
-        score, parts = (round(why.score, 4), why.nonzero_parts) if why else (0.0, {})
+        score, parts = (round(why.score, 4), why.parts) if why else (0.0, {})
         flags = why.flags & NOTE_FLAGS if why else 0
         return RecallHit(
             kind,

@@ -134,7 +134,5 @@ class AllTerms:
         self._begins = np.cumsum([0, *sizes, 0], dtype=np.uint32)
         self._data = postings
         self._added.clear()
-        self._packed_bytes, self._added_bytes = (
-            len(self._data) + _PACKED_TERM_BYTES * self._terms.size,
-            0,
-        )
+        self._packed_bytes = len(self._data) + _PACKED_TERM_BYTES * self._terms.size
+        self._added_bytes = 0

@@ -33,7 +33,7 @@ cost its chat the whole time limit."""
 TENANTS = 1_000
 """Tenants whose failures a process remembers."""
 
-ANSWER_BYTES = 32 * 1024
+MAX_ANSWER_BYTES = 32 * 1024
 """Of an answer, which is one question, that are read."""
 
 ENDING = 1.0
@@ -101,7 +101,9 @@ class Rewriter:
         if not self._may(tenant):
             return Rewriting(None, 0.0)
         text = prompt_of(question, before, settings.max_input_tokens, self._count)
-        asked = assignment(tenant, FEATURE, settings, text, model, max_answer_bytes=ANSWER_BYTES)
+        asked = assignment(
+            tenant, FEATURE, settings, text, model, max_answer_bytes=MAX_ANSWER_BYTES
+        )
         task = asyncio.create_task(self._request(asked, question, before), name="rewrite")
         self._running.add(task)
         self._busy[tenant] += 1

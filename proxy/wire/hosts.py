@@ -39,10 +39,8 @@ class Trusted(msgspec.Struct, frozen=True):
         own name as origin and as ``Host``, so ``Host`` alone proves nothing.  Without an origin the
         request must be same-origin, with a trusted ``Host``.
         """
-        origins, sites = (
-            header_values(headers, b"origin"),
-            header_values(headers, b"sec-fetch-site"),
-        )
+        origins = header_values(headers, b"origin")
+        sites = header_values(headers, b"sec-fetch-site")
         if origins:
             return all(map(self._is_origin, origins))
         if sites:

@@ -168,11 +168,8 @@ class ByteBudgets:
 
     def __init__(self, max_bytes: int) -> None:
         max_bytes = max_bytes or sys.maxsize
-        self.large, self.small, self.answers = (
-            ByteBudget(max_bytes // 2),
-            ByteBudget(max_bytes // 4),
-            ByteBudget(max_bytes // 4),
-        )
+        self.large = ByteBudget(max_bytes // 2)
+        self.small, self.answers = ByteBudget(max_bytes // 4), ByteBudget(max_bytes // 4)
 
     def reservation(self, tenant: str) -> Reservation:
         return Reservation(self, tenant)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from proxy.background.completion import ANSWER_BYTES
+from proxy.background.completion import MAX_ANSWER_BYTES
 from proxy.learning.evidence import UserMessage
 from proxy.learning.extract import MAX_PARSED_CHARACTERS, find_json
 from proxy.learning.facts.claim import MAX_PART, parse_operations
@@ -93,7 +93,7 @@ def test_no_more_is_read_than_an_answer_is_worth(
 
     monkeypatch.setattr(json.JSONDecoder, "raw_decode", counted)
     assert find_json(answer, is_wanted) is None
-    assert sum(read) < 2 * (MAX_PARSED_CHARACTERS + ANSWER_BYTES), "once more without comments"
+    assert sum(read) < 2 * (MAX_PARSED_CHARACTERS + MAX_ANSWER_BYTES), "once more without comments"
 
 
 def test_of_what_is_far_too_long_no_more_is_looked_at() -> None:

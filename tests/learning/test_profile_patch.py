@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.learning.profile.document import (
-    DEEPEST,
     MAX_BYTES,
+    MAX_DEPTH,
     MAX_OPERATIONS,
     Document,
     PatchError,
@@ -111,7 +111,7 @@ def test_documents_are_bounded_in_every_way() -> None:
     many = [{"op": "add", "path": "/a", "value": 1}] * (MAX_OPERATIONS + 1)
     large = [{"op": "add", "path": "/a", "value": "x" * MAX_BYTES}]
     deep: Any = 1
-    for _ in range(DEEPEST):
+    for _ in range(MAX_DEPTH):
         deep = [deep]
     for patch, told in ((many, "more than"), (large, "bytes"), ([_adding(deep)], "nested")):
         with pytest.raises(PatchError, match=told):

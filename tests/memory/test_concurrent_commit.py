@@ -23,11 +23,11 @@ from proxy.memory.model import (
     Snapshot,
     WindowMove,
 )
-from proxy.memory.reconciliation.concurrent_commit import (
-    COMPARED,
+from proxy.memory.reconciliation.rebase import (
+    MAX_COMPARED,
     is_outlived,
+    rebase_commit,
     replacing_broken_off,
-    settle_commit,
     with_window_moved_back,
 )
 from proxy.memory.recording.concurrent_commit import TIMEOUT, CommitSettler
@@ -55,7 +55,7 @@ def session(*commits: Commit) -> SessionState:
 
 def meant(state: SessionState, commit: Commit) -> Commit:
     lines, exchanges = oracle_archive.lines(state, 0), oracle_archive.exchanges(state, None)[::-1]
-    return settle_commit(commit, state.look(NEWEST_TURN, 0.0), lines, exchanges)
+    return rebase_commit(commit, state.look(NEWEST_TURN, 0.0), lines, exchanges)
 
 
 EDIT = ("x2.0", "x2.1")
@@ -183,8 +183,8 @@ def test_what_others_have_brought_with_more_before_it_is_theirs_too() -> None:
 
 
 def test_of_many_that_begin_alike_no_more_than_the_oldest_are_compared() -> None:
-    state = session(*(bringing(f"x{n}", f"u3 a{n} u4") for n in range(3, 4 + COMPARED)))
-    for n, count in ((2 + COMPARED, 2), (3 + COMPARED, 0)):
+    state = session(*(bringing(f"x{n}", f"u3 a{n} u4") for n in range(3, 4 + MAX_COMPARED)))
+    for n, count in ((2 + MAX_COMPARED, 2), (3 + MAX_COMPARED, 0)):
         found = meant(state, bringing("y", f"u3 a{n} u5"))
         assert [each.state for each in found.drafts].count("superseded") == count
 

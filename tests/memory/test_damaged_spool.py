@@ -9,7 +9,7 @@ import pytest
 
 from proxy.memory.model import SessionKey
 from proxy.memory.recording.spool import Spool, SpoolError
-from proxy.memory.recording.sqlite_file import MAX_DAMAGED_FILES
+from proxy.memory.recording.spool_file import MAX_DAMAGED_FILES
 
 STORE = "redis://127.0.0.1:6379"
 ONE = SessionKey("tenant", "one")

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from proxy.memory.model import SessionKey
 from proxy.memory.recording.place import file_lock
 from proxy.memory.recording.spool import STAMP_SECONDS, Kind, Spool, SpoolError
-from proxy.memory.recording.sqlite_file import Stamp
+from proxy.memory.recording.spool_file import Stamp
 from tests.support.waiting import PATIENCE
 
 STORE = "redis://127.0.0.1:6379"

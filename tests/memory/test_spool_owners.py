@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from proxy.memory.erasure import Subject
 from proxy.memory.model import Amendment, SessionKey
 from proxy.memory.recording.spool import Kind, Spool, SpoolError
+from proxy.memory.recording.spool_file import connect
 from proxy.memory.recording.spool_owners import EntryOwner
-from proxy.memory.recording.sqlite_file import connect
 from tests.support.store.commits import chat, draft
 from tests.support.store.recording import deferred, said
 from tests.support.store.scanning import found_in_files

@@ -164,7 +164,7 @@ async def test_a_large_session_is_not_held_and_written_like_any_other(
 ) -> None:
     await seed(client, "s", *talk("hello", "hi", "and?"), user=user)
     held = (await client.get(f"{API}/export")).content
-    monkeypatch.setattr(exporter_module, "HELD", 1)
+    monkeypatch.setattr(exporter_module, "MAX_HELD_BYTES", 1)
     told = (await client.get(f"{API}/export")).content
     assert ids(told) == ["s"]
     assert lines(told)[1:] == lines(held)[1:]
@@ -174,7 +174,7 @@ async def test_a_large_session_is_not_held_and_written_like_any_other(
 async def test_of_a_large_session_that_is_changed_meanwhile_the_export_has_no_end(
     client: httpx.AsyncClient, store: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exporter_module, "HELD", 1)
+    monkeypatch.setattr(exporter_module, "MAX_HELD_BYTES", 1)
     key = SessionKey(TENANT, "s")
     await store.commit(key, chat("x0"))
     real = store.exchanges
@@ -193,7 +193,7 @@ async def test_of_a_large_session_that_is_changed_meanwhile_the_export_has_no_en
 async def test_of_a_large_session_that_is_deleted_meanwhile_the_export_has_no_end(
     client: httpx.AsyncClient, store: Backend, monkeypatch: pytest.MonkeyPatch, anew: bool
 ) -> None:
-    monkeypatch.setattr(exporter_module, "HELD", 1)
+    monkeypatch.setattr(exporter_module, "MAX_HELD_BYTES", 1)
     key = SessionKey(TENANT, "s")
     await store.commit(key, chat("x0"))
     real = store.exchanges
@@ -212,7 +212,7 @@ async def test_of_a_large_session_that_is_deleted_meanwhile_the_export_has_no_en
 async def test_of_a_large_session_no_summary_is_written_of_what_is_said_meanwhile(
     client: httpx.AsyncClient, store: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exporter_module, "HELD", 1)
+    monkeypatch.setattr(exporter_module, "MAX_HELD_BYTES", 1)
     key = SessionKey(TENANT, "s")
     await store.commit(key, chat("x0"))
     real, looks = store.lines, 0

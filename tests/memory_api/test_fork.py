@@ -70,7 +70,7 @@ async def test_a_fork_has_everything_and_leaves_the_session_as_it_is(
 async def test_large_sessions_are_forked_one_after_the_other(
     client: httpx.AsyncClient, store: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(branches, "HELD", 1)
+    monkeypatch.setattr(branches, "MAX_HELD_BYTES", 1)
     await seed(client, "s", *talk("a", "b"))
     restore, at_once, most = store.restore, 0, 0
 
@@ -92,7 +92,7 @@ async def test_large_sessions_are_forked_one_after_the_other(
 async def test_a_session_that_is_too_large_is_not_forked(
     client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(branches, "HELD", 1)
+    monkeypatch.setattr(branches, "MAX_HELD_BYTES", 1)
     monkeypatch.setattr(branches, "MAX_FORK_BYTES", 1)
     await seed(client, "s", *talk("a", "b"))
     for key in ({}, {"idempotency-key": "k"}):

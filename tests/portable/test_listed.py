@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.portable.source import DEEPEST, ListSplitter
+from proxy.portable.source import MAX_DEPTH, ListSplitter
 
 INNER = st.recursive(
     st.text('[]{},"\\ a', max_size=6) | st.none() | st.integers(),
@@ -54,9 +54,9 @@ def test_what_is_no_list_of_objects_is_refused(text: bytes, size: int) -> None:
 
 @pytest.mark.parametrize("size", [1, 7, 10_000])
 def test_an_item_may_be_so_large_and_so_deep(size: int) -> None:
-    assert items(b"[" * DEEPEST + b"]" * DEEPEST, size)
+    assert items(b"[" * MAX_DEPTH + b"]" * MAX_DEPTH, size)
     with pytest.raises(ValueError, match="too deep"):
-        items(b"[" * (DEEPEST + 1), size)
+        items(b"[" * (MAX_DEPTH + 1), size)
     assert items(b'[{"a":"' + b"x" * 93 + b'"}]', size, most=101)
     with pytest.raises(ValueError, match="more than 100 bytes of item 1"):
         items(b'[{"a":"' + b"x" * 93 + b'"}]', size, most=100)

@@ -15,7 +15,7 @@ from proxy.recall.index import Owner
 from proxy.recall.indexing.backfill import EmbeddingBackfill, Pace
 from proxy.recall.semantic.embedders import MAX_CHARACTERS, EmbedderError, EmbedderRefused
 from proxy.recall.semantic.vectors import pack, vector_set_name
-from tests.support.store.meanings import Meanings, meaning
+from tests.support.store.meanings import Meanings, embed_all, meaning
 from tests.support.store.passages import KAI, TENANT, Memory, said
 from tests.support.waiting import PATIENCE
 
@@ -61,7 +61,7 @@ async def test_every_passage_gets_the_vector_of_its_text(remembering: Memory) ->
     texts = ["My boat is red.", "A ship!", "Soup.", "Rain", "My dog."]
     await remembering.commit("a", said("x1", *texts, user="kai"))
     embedder = Meanings(at_once=2)
-    assert await backfill(remembering, embedder).fill(KAI) == 5
+    await embed_all(backfill(remembering, embedder), KAI)
     assert await vectors(remembering, embedder) == packed(*texts)
     assert [len(batch) for batch in embedder.texts] == [1, 2, 2, 1]
 
@@ -70,7 +70,7 @@ async def test_a_session_of_nobody_has_vectors_of_its_own(remembering: Memory) -
     await remembering.commit("a", said("x1", "My boat is red."))
     embedder = Meanings()
     owner = Owner(TENANT, session="a")
-    assert await backfill(remembering, embedder).fill(owner) == 1
+    await embed_all(backfill(remembering, embedder), owner)
     assert await vectors(remembering, embedder, owner) == packed("My boat is red.")
 
 
@@ -78,27 +78,29 @@ async def test_what_has_vectors_is_not_embedded_again_by_a_new_process(
     remembering: Memory,
 ) -> None:
     await remembering.commit("a", said("x1", "My boat.", "Soup.", user="kai"))
-    await backfill(remembering, Meanings()).fill(KAI)
+    await embed_all(backfill(remembering, Meanings()), KAI)
     await remembering.commit("a", said("x2", "Rain.", user="kai"))
     again = Meanings()
-    assert await backfill(remembering, again).fill(KAI) == 1
+    await embed_all(backfill(remembering, again), KAI)
     assert again.texts[1:] == [["Rain."]]
 
 
 async def test_another_model_makes_vectors_of_its_own(remembering: Memory) -> None:
     await remembering.commit("a", said("x1", "My boat.", "Soup.", user="kai"))
     old, new = Meanings("old"), Meanings("new", dimensions=12)
-    await backfill(remembering, old).fill(KAI)
+    await embed_all(backfill(remembering, old), KAI)
     assert await vectors(remembering, new) == [b"", b""]
-    assert await backfill(remembering, new).fill(KAI) == 2
+    await embed_all(backfill(remembering, new), KAI)
     assert await vectors(remembering, new) == packed("My boat.", "Soup.", dimensions=12)
     assert await vectors(remembering, old) == packed("My boat.", "Soup.")
 
 
 async def test_the_same_model_with_other_dimensions_is_another_model(remembering: Memory) -> None:
     await remembering.commit("a", said("x1", "My boat.", user="kai"))
-    await backfill(remembering, Meanings(dimensions=8)).fill(KAI)
-    assert await backfill(remembering, Meanings(dimensions=9)).fill(KAI) == 1
+    await embed_all(backfill(remembering, Meanings(dimensions=8)), KAI)
+    again = Meanings(dimensions=9)
+    await embed_all(backfill(remembering, again), KAI)
+    assert again.texts[1:] == [["My boat."]]
 
 
 async def test_what_is_gone_from_history_is_not_embedded(remembering: Memory) -> None:
@@ -107,7 +109,7 @@ async def test_what_is_gone_from_history_is_not_embedded(remembering: Memory) ->
     await remembering.commit("a", said("x3", "Dog.", user="kai", superseded=("x1.1",)))
     await remembering.store.delete(SessionKey(TENANT, "b"))
     embedder = Meanings(at_once=10)
-    assert await backfill(remembering, embedder).fill(KAI) == 2
+    await embed_all(backfill(remembering, embedder), KAI)
     assert await vectors(remembering, embedder) == [
         *packed("My boat."),
         b"",
@@ -119,7 +121,7 @@ async def test_what_is_gone_from_history_is_not_embedded(remembering: Memory) ->
 async def test_of_a_long_message_its_beginning_is_embedded(remembering: Memory) -> None:
     await remembering.commit("a", said("x1", "boat " * MAX_CHARACTERS, user="kai"))
     embedder = Meanings()
-    await backfill(remembering, embedder).fill(KAI)
+    await embed_all(backfill(remembering, embedder), KAI)
     assert len(embedder.texts[-1][0]) <= MAX_CHARACTERS
 
 
@@ -128,10 +130,10 @@ async def test_an_index_made_anew_meanwhile_gets_its_vectors_again(remembering: 
     await remembering.commit("b", said("x2", "Rain.", user="kai"))
     embedder = Meanings(at_once=10)
     filling = backfill(remembering, embedder)
-    await filling.fill(KAI)  # the name is known from here on
+    await embed_all(filling, KAI)  # the name is known from here on
     await remembering.indexer.rebuild(KAI)
     embedder.gate, embedder.asked = asyncio.Event(), asyncio.Event()
-    work = asyncio.create_task(filling.fill(KAI))
+    work = asyncio.create_task(embed_all(filling, KAI))
     await embedder.asked.wait()
     remembering.clock.now += 1
     await remembering.store.delete(SessionKey(TENANT, "b"))
@@ -148,7 +150,7 @@ async def test_an_owner_that_is_gone_meanwhile_does_not_come_back(remembering: M
     embedder = Meanings()
     filling = backfill(remembering, embedder)
     embedder.gate = asyncio.Event()
-    work = asyncio.create_task(filling.fill(KAI))
+    work = asyncio.create_task(embed_all(filling, KAI))
     await embedder.asked.wait()
     await remembering.store.drop(KAI)
     embedder.gate.set()

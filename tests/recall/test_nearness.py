@@ -23,7 +23,7 @@ from proxy.recall.results import Recollection
 from proxy.recall.semantic import vectors
 from proxy.recall.semantic.embedders import EmbedderError
 from proxy.recall.semantic.vectors import VectorCache, VectorSearch, vector_set_name
-from tests.support.store.meanings import Meanings
+from tests.support.store.meanings import Meanings, embed_all
 from tests.support.store.passages import KAI, TENANT, Memory, ids, said
 from tests.support.waiting import PATIENCE
 
@@ -49,9 +49,8 @@ class Sense:
 
     async def fill(self) -> None:
         store = self.memory.store
-        await EmbeddingBackfill(store, store, self.embedder, typed_text_of, self.memory.clock).fill(
-            KAI
-        )
+        backfill = EmbeddingBackfill(store, store, self.embedder, typed_text_of, self.memory.clock)
+        await embed_all(backfill, KAI)
         self.embedder.texts.clear()
 
     async def recall(self, text: str = ASKED, **fields: object) -> Recollection:

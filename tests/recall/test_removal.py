@@ -21,7 +21,7 @@ from proxy.recall.indexing.indexer import (
 )
 from proxy.recall.ranking.packing import check_of
 from proxy.recall.semantic.vectors import vector_set_name
-from tests.support.store.meanings import Meanings
+from tests.support.store.meanings import Meanings, embed_all
 from tests.support.store.passages import KAI, TENANT, Memory, said
 
 A, B = SessionKey(TENANT, "a"), SessionKey(TENANT, "b")
@@ -41,7 +41,7 @@ async def filled(memory: Memory) -> tuple[EmbeddingBackfill, Meanings]:
     filling = EmbeddingBackfill(
         memory.store, memory.store, embedder, typed_text_of, memory.clock, Pace(share=1.0)
     )
-    await filling.fill(KAI)
+    await embed_all(filling, KAI)
     return filling, embedder
 
 
@@ -65,7 +65,7 @@ async def test_what_is_deleted_while_it_is_embedded_has_no_vector(
     embedder.gate.set()
     await filling._learn_name()
     embedder.gate, embedder.asked = asyncio.Event(), asyncio.Event()
-    work = asyncio.create_task(filling.fill(KAI))
+    work = asyncio.create_task(embed_all(filling, KAI))
     await embedder.asked.wait()
     await remembering.store.delete(A)
     embedder.gate.set()
@@ -88,7 +88,7 @@ async def test_a_person_who_is_erased_and_returns_while_it_is_embedded_has_only_
     )
     await filling._learn_name()
     embedder.gate, embedder.asked = asyncio.Event(), asyncio.Event()
-    work = asyncio.create_task(filling.fill(KAI))
+    work = asyncio.create_task(embed_all(filling, KAI))
     await embedder.asked.wait()
     remembering.clock.now += 1
     await remembering.store.delete(A)
@@ -146,7 +146,7 @@ async def test_a_message_that_is_removed_has_no_vector_and_gets_none(remembering
     assert await remembering.store.revise(A, Revision(removed=("x0.0",)))
     await zero_old_vectors(remembering.store, KAI, "a", MessageVersions([1]))
     await remembering.commit("a", said("x2", "My dog.", user="kai"))
-    await filling.fill(KAI)
+    await embed_all(filling, KAI)
     assert await vectors(remembering, embedder) == [False, *[True] * 4, *[False] * 5]
 
 
@@ -169,5 +169,5 @@ async def test_a_session_that_is_indexed_anew_leaves_no_vectors_behind(
     assert await remembering.store.revise(A, Revision(removed=("x1.1",)))
     await remembering.commit("a", said("x2", "My dog.", user="kai"))
     assert await vectors(remembering, embedder) == [False] * 10
-    await filling.fill(KAI)
+    await embed_all(filling, KAI)
     assert await vectors(remembering, embedder) == [False, False, True, True, *[False] * 6]

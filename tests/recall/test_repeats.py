@@ -19,7 +19,7 @@ def neighbours(said: tuple[Said, ...], budget: int | None) -> dict[int, float]:
     matches = who.matches(read_question(QUESTION, (), NOW))
     numbers = who.numbers(matches)
     found = rank_passages(matches, numbers, who.rows[numbers], RankingOptions(now=NOW), budget)
-    return {each.number: each.parts["neighbours"] for each in found}
+    return {each.number: each.parts.get("neighbours", 0.0) for each in found}
 
 
 @pytest.mark.parametrize("between", [(), (Said("Bring a coat."),)], ids=["beside", "two-away"])

@@ -41,7 +41,7 @@ def ranked(passage: Passage) -> Ranked:
 
 def passages(made: list[tuple[str, int, int]]) -> list[Passage]:
     return [
-        Passage(number, session, number, "user", text, tokens, NOW)
+        Passage(number, session, number, "user", text, tokens)
         for number, (text, session, tokens) in enumerate(made)
     ]
 
@@ -203,7 +203,7 @@ def test_a_long_passage_without_breaks_is_cut_too() -> None:
 
 def test_an_excerpt_says_so_and_keeps_its_place() -> None:
     text = "apple bread. " * 400
-    (got,) = chosen([Passage(0, 1, 5, "user", text, 1_200, NOW)], 1_000)
+    (got,) = chosen([Passage(0, 1, 5, "user", text, 1_200)], 1_000)
     assert got.is_excerpt
     assert (got.number, got.session, got.seq) == (0, 1, 5)
     assert got.tokens <= 1.1 * EXCERPT_TOKENS + 1 < LONG_TOKENS
@@ -214,7 +214,7 @@ LONG_TEXT = "apple bread. " * 400
 
 def long(number: int, tokens: int = 600) -> Passage:
     text = LONG_TEXT.replace("bread", f"bread{number}")
-    return Passage(number, number + 1, 5, "assistant", text, tokens, NOW)
+    return Passage(number, number + 1, 5, "assistant", text, tokens)
 
 
 def test_an_excerpt_of_two_pieces_fits_into_the_room_of_a_general_question() -> None:
@@ -360,9 +360,9 @@ def test_the_shortlist_holds_all_that_can_be_chosen_in_order(
 def _exchange(question: str, answer: str, role: str = "assistant", size: int = 20) -> list[Passage]:
     asker = "user" if role == "assistant" else "assistant"
     return [
-        Passage(2, 1, 2, role, answer, size, NOW),
-        Passage(9, 2, 9, "user", "something else altogether", 20, NOW),
-        Passage(1, 1, 1, asker, question, 20, NOW),
+        Passage(2, 1, 2, role, answer, size),
+        Passage(9, 2, 9, "user", "something else altogether", 20),
+        Passage(1, 1, 1, asker, question, 20),
     ]
 
 

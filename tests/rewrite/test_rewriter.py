@@ -19,12 +19,12 @@ from proxy.background.completion import (
 from proxy.memory.store import StoreError
 from proxy.rewrite.question import Utterance
 from proxy.rewrite.rewriter import (
-    ANSWER_BYTES,
     AT_ONCE,
     AT_ONCE_OF_ONE,
     BUSY,
     FAILED,
     LATE,
+    MAX_ANSWER_BYTES,
     SAME,
     TOLERATED,
     Rewriter,
@@ -79,7 +79,7 @@ async def test_what_is_asked_follows_the_settings() -> None:
         "chat",
     )
     assert (asked.url, asked.key, asked.parameters) == (settings.url, None, {"n_": 1})
-    assert (asked.timeout, asked.max_answer_bytes) == (settings.timeout, ANSWER_BYTES)
+    assert (asked.timeout, asked.max_answer_bytes) == (settings.timeout, MAX_ANSWER_BYTES)
     assert QUESTION in asked.text
 
 

@@ -22,7 +22,7 @@ from proxy.recall.semantic.vectors import VectorCache, pack, vector_set_name
 from proxy.stores.open import Backend
 from tests.support.clock import Clock
 from tests.support.store.commits import chat, draft, record
-from tests.support.store.meanings import Meanings
+from tests.support.store.meanings import Meanings, embed_all
 from tests.support.store.passages import said
 from tests.support.talk.summarising import Workshop, ids, narrate
 
@@ -176,7 +176,7 @@ class Writer:
 
     async def near(self, shelf: VectorCache) -> bytes:
         """The vectors that somebody goes by, with all that is there now embedded."""
-        await self.backfill.fill(self.owner)
+        await embed_all(self.backfill, self.owner)
         size = self.embedder.dimensions
         name = vector_set_name(self.embedder.model, size)
         return (await shelf.matrix(self.owner, name, size, await self.state())).data.tobytes()

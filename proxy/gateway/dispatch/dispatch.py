@@ -172,10 +172,8 @@ class Dispatch(Passthrough):
             return await super()._send(call, without_cookies, body, length)
         if destination.key is not None:
             self._check(call, destination)
-        headers, query = (
-            destination.headers(headers, call.route.name),
-            destination.query(call.query),
-        )
+        headers = destination.headers(headers, call.route.name)
+        query = destination.query(call.query)
         target = call.route.target + (b"?" + query if query else b"")
         release = self._slots.take(destination, call.caller.tenant)
         try:

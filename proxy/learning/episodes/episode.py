@@ -26,7 +26,7 @@ QUESTION_TOKENS = 100
 ANSWER_TOKENS = 250
 """What is stored of an exchange: two of them fit into the default ``max_tokens``."""
 
-_MAX_TOKEN = 10
+_CHARACTERS_PER_TOKEN = 10
 """Characters per token to which a text is cut before it is counted."""
 
 _CUT = " …"
@@ -99,7 +99,7 @@ def make_episode(
 def truncate(text: str, tokens: int, count: Callable[[str], int]) -> str:
     """The beginning of a text, of at most so many tokens."""
     text = text.strip()
-    kept = text[: _MAX_TOKEN * tokens]
+    kept = text[: _CHARACTERS_PER_TOKEN * tokens]
     while (size := count(kept)) > tokens:
         kept = kept[: min(len(kept) - 1, int(len(kept) * 0.95 * tokens / size))]
     return kept if kept == text else kept.rstrip() + _CUT

@@ -133,10 +133,8 @@ class EpisodeStore(Collection):
         """See :class:`proxy.learning.collection.ListedStore`."""
 
         async def step() -> tuple[bool, Sequence[Change]]:
-            stored, item = (
-                await self.load(owner),
-                await self.item_at(owner, episode_place(owner.user, id)),
-            )
+            stored = await self.load(owner)
+            item = await self.item_at(owner, episode_place(owner.user, id))
             if item is None or all(episode.id != id for episode in stored.episodes):
                 return False, ()
             check(item)

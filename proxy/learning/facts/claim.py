@@ -298,7 +298,7 @@ def _claim(
     message = found.message
     then, told = message.local_time, f"{message.dated}\n{message.text}"
     begins = valid_from(operation.valid_from, then, told)
-    goes_with = shown[operation.fact - 1] if 0 < operation.fact <= len(shown) else None
+    named = shown[operation.fact - 1] if 0 < operation.fact <= len(shown) else None
     return Claim(
         op=operation.op,
         text=text,
@@ -307,14 +307,10 @@ def _claim(
         valid_from=begins,
         until=valid_until(operation.expires, then, then if begins is None else begins, told),
         source=source_of(message),
-        fact=goes_with.id if goes_with else None,
-        apart=goes_with is not None and not _is_on_topic(goes_with, text, topic),
+        fact=named.id if named else None,
+        apart=named is not None and not topic.shares_word(f"{named.text} {named.about}", text),
         slot=slot_of(text, operation.quote, message.own_text) if found.voice == "own" else None,
     )
-
-
-def _is_on_topic(fact: Fact, text: str, topic: Topic) -> bool:
-    return topic.shares_word(f"{fact.text} {fact.about}", text)
 
 
 def _text_or_quote(text: str, whom: str, quote: str, found: Evidence) -> tuple[str, str]:
@@ -322,15 +318,15 @@ def _text_or_quote(text: str, whom: str, quote: str, found: Evidence) -> tuple[s
     message = (
         found.message.own_text.replace(BLANK, " ") if found.voice == "own" else found.message.text
     )
-    else_one = other_subject(quote) if whom == USER else None
-    if else_one is not None:
-        return (text if mentions(text, else_one) else quote), else_one
+    other = other_subject(quote) if whom == USER else None
+    if other is not None:
+        return (text if mentions(text, other) else quote), other
     if is_translated(text, quote, message) or not shares_word(text, message):
         return quote, whom
     return text, whom
 
 
 def _state(text: str, whom: str, quote: str, found: Evidence) -> State:
-    told = found.voice == "pasted" or is_instruction(text) or is_instruction(whom)
+    doubtful = found.voice == "pasted" or is_instruction(text) or is_instruction(whom)
     by_others = whom == USER and is_reported(quote, found.message.own_text)
-    return "quarantined" if told or by_others else "current"
+    return "quarantined" if doubtful or by_others else "current"

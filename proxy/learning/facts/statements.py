@@ -172,9 +172,9 @@ class Topic:
 
     @cached_property
     def _common_stems(self) -> frozenset[str]:
-        counts = Counter(stump for note in self._notes for stump in set(_stems(note)))
+        counts = Counter(stem for note in self._notes for stem in set(_stems(note)))
         many = max(MIN_NOTES, len(self._notes)) / 2
-        return frozenset(stump for stump, count in counts.items() if count > many)
+        return frozenset(stem for stem, count in counts.items() if count > many)
 
     def shares_word(self, note: str, news: str) -> bool:
         """Whether a note shares a content word with the messages, or with ``news``, a text made
@@ -225,8 +225,7 @@ def other_subject(quote: str) -> str | None:
     """The person that a quote begins with, if it has no first person after that; one in reported
     speech ("my friend wrote: I ...") is not the user.  None otherwise."""
     found = _OTHERS.match(quote)
-    told = _attribution(quote)
-    own = quote[: told.begin] if told else quote
+    own = quote[: _attribution_start(quote)]
     if found is None or _FIRST_PERSON.search(own, found.end()):
         return None
     return found["whom"].strip()
@@ -262,30 +261,23 @@ _SENTENCES = re.compile(r"[.!?。！？\n]")
 _COLON = re.compile("[:：]")
 
 
-class Attribution(NamedTuple):
-    """Where an attribution ("my friend wrote:") begins and ends."""
-
-    begin: int
-    end: int
-
-
 def is_reported(quote: str, message: str) -> bool:
     """Whether a quote is reported speech: with an attribution before it in its paragraph, or at
     its own beginning ("my friend wrote: I live in York")."""
     at = message.casefold().find(quote.casefold().strip())
     before = message[: max(0, at)].rpartition("\n\n")[2][-MAX_READ:]
-    told = _attribution(f"{before}{quote}")
-    return told is not None and not _FIRST_PERSON.search(quote[: max(0, told.begin - len(before))])
+    start = _attribution_start(f"{before}{quote}")
+    return start is not None and not _FIRST_PERSON.search(quote[: max(0, start - len(before))])
 
 
-def _attribution(text: str) -> Attribution | None:
-    """The first attribution in a text, which ends with a colon."""
+def _attribution_start(text: str) -> int | None:
+    """Where the first attribution ("my friend wrote:") in a text begins; it ends with a colon."""
     for colon in _COLON.finditer(text):
         before = text[max(0, colon.start() - MAX_ATTRIBUTION_CHARACTERS) : colon.start()]
         lead = _SENTENCES.split(before)[-1]
         found = REPORTED.search(f"{lead}:")
         if found is not None:
-            return Attribution(colon.start() - len(lead) + found.start(), colon.end())
+            return colon.start() - len(lead) + found.start()
     return None
 
 

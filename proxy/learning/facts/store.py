@@ -48,10 +48,6 @@ class FactStore(Collection):
         """The card, in one round trip."""
         return (await self._card(owner)).value
 
-    async def find(self, owner: ItemOwner, fact: str) -> Stored[Fact] | None:
-        item = await self.item_at(owner, fact_place(owner.user, fact))
-        return decode_item(item, Fact) if item else None
-
     async def load(self, owner: ItemOwner) -> StoredFacts:
         """All facts.  The card is read first, so that any change meanwhile changes its version."""
         card, where = await self._card(owner), (PEOPLE, owner.user, FACTS)
@@ -100,10 +96,8 @@ class FactStore(Collection):
         """See :class:`proxy.learning.collection.ListedStore`."""
 
         async def step() -> tuple[bool, Sequence[Change]]:
-            stored, item = (
-                await self.load(owner),
-                await self.item_at(owner, fact_place(owner.user, id)),
-            )
+            stored = await self.load(owner)
+            item = await self.item_at(owner, fact_place(owner.user, id))
             if item is None or id not in stored.by_id:
                 return False, ()
             check(item)
@@ -183,10 +177,10 @@ def _without_lost_doubt(fact: Fact, left: Mapping[str, Fact | None]) -> Fact:
 
 def _without_lost_sources(fact: Fact, gone: IsGone) -> Fact | None:
     """A fact without the sources that are gone; None if it has no other."""
-    without_fact = [source for source in fact.sources if gone(source)]
+    lost = [source for source in fact.sources if gone(source)]
     sources = tuple(source for source in fact.sources if not gone(source))
     inherited = tuple(source for source in fact.inherited if not gone(source))
-    if not without_fact:
+    if not lost:
         return replace(fact, inherited=inherited) if inherited != fact.inherited else fact
     if not sources and not fact.edited:
         return None
@@ -194,7 +188,7 @@ def _without_lost_sources(fact: Fact, gone: IsGone) -> Fact | None:
     if fact.edited:  # confirmed by a person, whoever said it before
         return fact
     times = [source.at for source in sources]
-    said_then = any(source.at == fact.valid_from for source in without_fact)
+    said_then = any(source.at == fact.valid_from for source in lost)
     earlier = fact.last_confirmed - max(times)
     return replace(
         fact,

@@ -12,9 +12,9 @@ from proxy.learning.collection import (
     Busy,
     Collection,
     Stored,
-    decode_item,
     delete_change,
     put_change,
+    stored_or,
 )
 from proxy.learning.feedback import UNOWNED_FEEDBACK, Feedback
 from proxy.learning.instructions.document import (
@@ -57,12 +57,11 @@ class PendingFeedback(Collection):
         place = pending_place(application, feedback.session, feedback.message)
         session, message, at = feedback.session, feedback.message, feedback.created_at
         given = FeedbackSource(user=user, session=session, message=message, at=at)
-
         counted = reflection_place(application)
 
         async def step() -> tuple[None, Sequence[Change]]:
             found = await self.items.items_at(owner, [place, counted])
-            stored, old = _decode_reflection(found.get(counted)), found.get(place)
+            stored, old = stored_or(Reflection(), found.get(counted)), found.get(place)
             if old is None and stored.value.waiting >= MAX_PENDING:
                 return None, ()
             then = replace(stored.value, waiting=stored.value.waiting + (old is None))
@@ -139,10 +138,6 @@ class PendingFeedback(Collection):
 
 def _put_reflection(application: str, then: Reflection, stored: StoredReflection) -> Change:
     return put_change(reflection_place(application), then, stored.version)
-
-
-def _decode_reflection(item: Item | None) -> StoredReflection:
-    return decode_item(item, Reflection) if item else Stored(Reflection())
 
 
 class FeedbackForgetter(msgspec.Struct, frozen=True):

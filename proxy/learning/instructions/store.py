@@ -107,10 +107,9 @@ class InstructionStore(Collection):
                 proposal, state="approved" if approve else "rejected", decided_at=self.clock()
             )
             changes = [put_change(item.place, decided, item.version)]
-            return decided, [
-                *changes,
-                *self.apply_changes(application, stored, decided),
-            ] if approve else changes
+            if approve:
+                changes += self.apply_changes(application, stored, decided)
+            return decided, changes
 
         return await self.update(owner, step)
 

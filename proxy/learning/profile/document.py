@@ -119,7 +119,7 @@ MAX_BYTES = 8192
 
 MAX_OPERATIONS = 100
 
-DEEPEST = 16
+MAX_DEPTH = 16
 """Levels of nested objects and lists."""
 
 _MAX_ERROR_CHARACTERS = 160
@@ -176,8 +176,8 @@ def check_size(document: object) -> Document:
     """The same document, if it is a JSON object that is not too large.  Raises PatchError."""
     if not isinstance(document, dict):
         raise PatchError("the document must stay an object")
-    if _is_deeper(document, DEEPEST):
-        raise PatchError(f"the document would be nested more than {DEEPEST} times")
+    if _is_deeper(document, MAX_DEPTH):
+        raise PatchError(f"the document would be nested more than {MAX_DEPTH} times")
     if len(msgspec.json.encode(document)) > MAX_BYTES:
         raise PatchError(f"the document would have more than {MAX_BYTES} bytes")
     return document

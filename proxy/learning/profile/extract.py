@@ -144,10 +144,8 @@ class ProfileExtractor(msgspec.Struct, frozen=True):
     async def _save(
         self, batch: Batch, stored: StoredProfile, proposal: Proposal | None, context: ReviewContext
     ) -> bool:
-        """Store what was learned; after changes of others it tries again without another request.
-
-        Changes that do not fit the changed profile are left out.
-        """
+        """Store what was learned, without changes that do not fit the profile any more; False if
+        others have changed the same."""
         changes = await self._changes(batch.owner, stored, proposal, context) if proposal else ()
         return await batch.store(self.profiles.items, FEATURE, changes)
 

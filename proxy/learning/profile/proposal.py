@@ -4,7 +4,8 @@
      "append": [{"key": "hobbies", "value": "chess", "quote": "I took up chess"}],
      "remove": [{"key": "hobbies", "value": "golf", "quote": "I gave up golf"}]}
 
-A JSON Patch with quotes, as older prompts asked for, is read as well.  ``agreement`` checks it.
+A JSON Patch with quotes, which some models write instead, is read as well.  ``proposal_check``
+checks it.
 """
 
 from __future__ import annotations
@@ -16,10 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proxy.learning.extract import find_json
-from proxy.learning.profile.document import (
-    MAX_OPERATIONS,
-    Way,
-)
+from proxy.learning.profile.document import MAX_OPERATIONS, Way
 
 WAYS: tuple[Way, ...] = ("set", "append", "remove")
 

@@ -174,10 +174,10 @@ def _apply_change(
         raise PatchError(f"more than {MAX_OPERATIONS} operations")
     statement = _statement_of(change, source, done.document)
 
-    def carried(document: Document, patch: Sequence[Operation]) -> Document:
+    def apply(document: Document, patch: Sequence[Operation]) -> Document:
         return _apply_checked(document, patch, context.schema)
 
-    made = apply_statement(statement, done.document, context.times, carried)
+    made = apply_statement(statement, done.document, context.times, apply)
     if not made.patch and not _is_worth_keeping(statement):
         return done
     return AcceptedPatch(

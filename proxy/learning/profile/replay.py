@@ -48,7 +48,7 @@ def replayed(versions: Sequence[Version], gone: IsGone) -> list[Version]:
     replay = _Replay(gone)
     was: Document = {}
     for version in versions:
-        replay.carry_out(version, was)
+        replay.apply(version, was)
         was = version.document
     return replay.kept
 
@@ -65,7 +65,7 @@ class _Replay:
         self.kept: list[Version] = []
         """The versions that are left so far."""
 
-    def carry_out(self, version: Version, was: Document) -> None:
+    def apply(self, version: Version, was: Document) -> None:
         """Apply a version that was made from the document ``was``."""
         now = self._now
         if version.before is not None:
@@ -194,11 +194,8 @@ def _without_lost_members(version: Version, gone: IsGone) -> Version:
 
 def _with_statements(version: Version, said: Sequence[Statement]) -> Version:
     """The version with these statements applied to its document; its patch stays empty."""
-    document, origins, times = (
-        version.document,
-        dict(version.before or {}),
-        last_said_times([version]),
-    )
+    document, origins = version.document, dict(version.before or {})
+    times = last_said_times([version])
     for each in said:
         made = _apply_or_idle(each, document, times)
         document = made.document

@@ -40,12 +40,12 @@ def apply_statement(
     statement: Statement,
     document: Document,
     times: Mapping[str, float],
-    carry: ApplyPatch = apply_patch,
+    apply: ApplyPatch = apply_patch,
 ) -> AppliedStatement:
     """Apply a statement; no change if the document has it already, or something later about it."""
     patch = tuple(operations_of(statement, document))
     if patch:
-        now = carry(document, patch)
+        now = apply(document, patch)
         made = replace(statement, operations=len(patch))
         later = paths_said_after(statement.source.at, times)
         if not overwrites(statement_paths(made, document), document, now, later):

@@ -24,7 +24,7 @@ PAGES = (200, 20, 1)
 """Messages or exchanges that are read at once: fewer if a store takes too long, as messages can be
 large."""
 
-HELD = 8_000_000
+MAX_HELD_BYTES = 8_000_000
 """Bytes of messages up to which a session may be held in memory, however many there are."""
 
 ATTEMPTS = 5

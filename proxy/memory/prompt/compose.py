@@ -132,9 +132,7 @@ def _text_tokens(card: Card) -> int:
     return card.call_text_tokens or card.side_text_tokens
 
 
-def _cards_as_sent(
-    entries: Sequence[Entry], text_ids: AbstractSet[str] = frozenset()
-) -> list[Card]:
+def _cards_as_sent(entries: Sequence[Entry], text_ids: AbstractSet[str]) -> list[Card]:
     """The cards with their tokens as sent: those whose ids are in ``text_ids`` are sent as text."""
     cards = [entry.card for entry in entries]
     if not text_ids:

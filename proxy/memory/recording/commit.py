@@ -32,9 +32,9 @@ from proxy.memory.model import (
 from proxy.memory.planner import Planner
 from proxy.memory.prompt.compose import Prompt, PromptRules, SummaryRules
 from proxy.memory.prompt.window import LOG_END, Size, Window
-from proxy.memory.reconciliation.concurrent_commit import replacing_broken_off
 from proxy.memory.reconciliation.match import Intent
 from proxy.memory.reconciliation.plan import NewMessage, Plan
+from proxy.memory.reconciliation.rebase import replacing_broken_off
 
 MAX_PARTS_BYTES = 262_144
 """Bytes of a request's messages that are spooled in parts too: more would fill the spool."""

@@ -11,10 +11,10 @@ from proxy.memory.history.reading import NEWEST_TURN, exchanges_oldest_first, li
 from proxy.memory.limit import TimeLimit
 from proxy.memory.locks import Locks
 from proxy.memory.model import Commit, Outcome, SessionKey, SessionVersion, Snapshot
-from proxy.memory.reconciliation.concurrent_commit import (
+from proxy.memory.reconciliation.rebase import (
     is_outlived,
+    rebase_commit,
     replacing_broken_off,
-    settle_commit,
     with_window_moved_back,
 )
 from proxy.memory.store import Store, StoreTimeout
@@ -98,6 +98,6 @@ class CommitSettler:
             return commit
         lines = await lines_without_texts(self._store, key, session.end)
         exchanges = await exchanges_oldest_first(self._store, key, session.end)
-        adapted = await asyncio.to_thread(settle_commit, commit, found, lines, exchanges)
+        adapted = await asyncio.to_thread(rebase_commit, commit, found, lines, exchanges)
         start = session.windows.get(commit.exchange.profile)
         return with_window_moved_back(adapted, commit.activated, lines, start)

@@ -12,17 +12,9 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from proxy.memory.recording import store_names
-from proxy.memory.recording.sqlite_file import (
-    OpenFile,
-    Stamp,
-    connect,
-    copy_damaged,
-    create,
-    identity,
-    is_busy,
-    set_aside,
-)
+from proxy.memory.recording.spool_file import OpenFile, Stamp, connect, copy_damaged, set_aside
 from proxy.memory.recording.store_names import IsSame
+from proxy.process.sqlite_file import create_private, identity, is_busy
 
 if sys.platform != "win32":
     import fcntl
@@ -60,7 +52,7 @@ class SpoolPlace:
         if not self._path.exists():
             for left in ("wal", "shm"):  # those of a file that is gone, which may be in use still
                 self.sibling(left).unlink(missing_ok=True)
-        create(self._path)
+        create_private(self._path)
         until = time.monotonic() + LOCK_TIMEOUT
         while True:
             try:

@@ -122,12 +122,8 @@ class Replay:
         timeout: float,
         slow: FailingSessions,
     ) -> None:
-        self._spool, self._in_thread, self._live, self._long_timeout = (
-            spool,
-            threads,
-            live,
-            long_timeout,
-        )
+        self._spool, self._in_thread = spool, threads
+        self._live, self._long_timeout = live, long_timeout
         self._listeners, self._timeout = listeners, timeout
         self._log_has_deleted = True
         """The spool's log may still hold deleted entries, also of a process that ended."""

@@ -22,15 +22,10 @@ from typing import Literal, NamedTuple
 from proxy.memory.model import SessionKey
 from proxy.memory.recording import spool_owners, store_names
 from proxy.memory.recording.place import SpoolPlace
+from proxy.memory.recording.spool_file import OpenFile, copy_entries, used_bytes
 from proxy.memory.recording.spool_owners import EntryOwner, QuarantinedEntry
-from proxy.memory.recording.sqlite_file import (
-    OpenFile,
-    copy_entries,
-    identity,
-    is_damage,
-    used_bytes,
-)
 from proxy.memory.recording.store_names import IsSame
+from proxy.process.sqlite_file import identity, is_damage
 
 logger = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from proxy.memory.history import branches
 from proxy.memory.history.branches import NoMessage, Switch, fork_archive, switch_to
 from proxy.memory.history.editing import ids_from
 from proxy.memory.history.reading import (
-    HELD,
+    MAX_HELD_BYTES,
     TooLarge,
     exchanges_oldest_first,
     lines_without_texts,
@@ -128,7 +128,7 @@ async def _is_copied(api: Api, new: SessionKey, fork: branches.Fork) -> bool:
 
 async def _copy(api: Api, key: SessionKey, new: SessionKey, fork: branches.Fork) -> None:
     try:
-        await _copy_bounded(api, key, new, fork, HELD)
+        await _copy_bounded(api, key, new, fork, MAX_HELD_BYTES)
     except TooLarge:
         async with api.large_fork:
             await _copy_large(api, key, new, fork)
@@ -157,7 +157,7 @@ async def _copy_bounded(
     if not await api.store.restore(new, copy, began):
         raise await _refused(api, key, new)
     reading = api.learned.kinds.reading
-    await copy_read_marks(api.items, reading, archived.session, copy.session, key.tenant)
+    await copy_read_marks(api.store, reading, archived.session, copy.session, key.tenant)
 
 
 async def _refused(api: Api, key: SessionKey, new: SessionKey) -> ProxyError:

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from functools import partial
 
 from proxy.chat.jsontext import UNREADABLE, decode_shallow, fields, join_fields
-from proxy.chat.message import ChatMessage
+from proxy.chat.message import ChatMessage, read_message
 from proxy.errors import memory_unavailable, message_not_found
 from proxy.learning.feedback import drop_feedback
 from proxy.memory.archive import Revision, StoredMessage
@@ -207,7 +207,7 @@ async def _forget_derived(
     session = await api.store.session(key)
     user = (session.user if session else None) or ""
     await api.learned.drop_turn(key, user, line.position.turn)
-    await drop_feedback(api.items, key, user, removed)
+    await drop_feedback(api.store, key, user, removed)
 
 
 def _edit_of(api: Api, line: StoredMessage, new: New) -> MessageEdit:
@@ -216,7 +216,7 @@ def _edit_of(api: Api, line: StoredMessage, new: New) -> MessageEdit:
         name, raw = "message", bytes_of(new.message)
     else:
         name, raw = "content", _with_content(line, bytes_of(new.content))
-    message = api.read_message(raw, api.settings.memory.max_inline_media_bytes)
+    message = read_message(raw, api.settings.memory.max_inline_media_bytes)
     if message is None:
         raise invalid("message must be an object.", "message")
     _check_same_message(line, message)

@@ -36,7 +36,7 @@ from proxy.memory_api.openapi.operation import Link, Parameter
 from proxy.memory_api.operation import operation
 from proxy.memory_api.parameters import AfterSeq, Limit, SessionAt, several, words
 from proxy.memory_api.shapes.messages import MessageList, NewMessages
-from proxy.memory_api.transfer.import_messages import Import, MessageReader, commit_of
+from proxy.memory_api.transfer.import_messages import Import, commit_of, read_import
 
 ATTEMPTS = 4
 
@@ -124,8 +124,8 @@ async def import_messages(
     begins with its first message. Leading system messages become the remembered ones.
     """
     now = time.time()
-    reader = MessageReader(api.read_message, api.settings.memory.max_inline_media_bytes)
-    imported = await api.editing.run_for(key.tenant, partial(reader.read, new, now))
+    read = partial(read_import, new, now, api.settings.memory.max_inline_media_bytes)
+    imported = await api.editing.run_for(key.tenant, read)
     check_not_spooled(api.spool, key)
     attempt = await idempotent.attempt()
     if attempt is None:

@@ -10,7 +10,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from proxy.chat.jsontext import UNREADABLE, items, join_items
-from proxy.chat.message import SYSTEM_ROLES
+from proxy.chat.message import SYSTEM_ROLES, read_message
 from proxy.errors import memory_unavailable, session_not_found
 from proxy.memory import archive
 from proxy.memory.archive import Revision
@@ -144,7 +144,7 @@ def _system(api: Api, raw: bytes) -> Details:
         pieces = items(raw) if is_list else [raw]
     except UNREADABLE:
         pieces = []
-    messages = [message for each in pieces if (message := api.read_message(each, len(each)))]
+    messages = [message for each in pieces if (message := read_message(each, len(each)))]
     is_system = (each.role in SYSTEM_ROLES and not each.blank for each in messages)
     if not messages or len(messages) < len(pieces) or not all(is_system):
         raise invalid(f"system {SYSTEM}", "system")

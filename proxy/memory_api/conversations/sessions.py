@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Annotated
 
+from proxy.chat.message import read_message
 from proxy.errors import memory_unavailable, session_not_found
 from proxy.memory import archive
 from proxy.memory.archive import Archive, Page
@@ -152,7 +153,7 @@ async def _preview_text(api: Api, key: SessionKey) -> str | None:
     """The first text that the user typed, if it is in the first messages; else None."""
     page = await api.store.messages(key, ACTIVE, 0, PREVIEW_MESSAGES)
     wires = [each.wire for each in page.items if each.card.role == "user"]
-    messages = (api.read_message(wire, len(wire)) for wire in wires)
+    messages = (read_message(wire, len(wire)) for wire in wires)
     typed = (message.typed_text.lstrip() for message in messages if message is not None)
     return next((text[:PREVIEW_LENGTH] for text in typed if text), None)
 

@@ -161,7 +161,7 @@ async def search_items(
     )
     with stop_on_disconnect(request):
         async with _turn(api, tenant, query):
-            scored_items = await ItemSearch(api.items, api.searching).find(query)
+            scored_items = await ItemSearch(api.store, api.searching).find(query)
     objects = [item_object(item, score) for item, score in scored_items]
     return ItemList.of(objects, query.offset, query.limit)
 
@@ -190,7 +190,7 @@ async def list_namespaces(
         limit=search.limit or DEFAULT_NAMESPACES,
     )
     with stop_on_disconnect(request):
-        namespaces = await find_namespaces(api.items, query)
+        namespaces = await find_namespaces(api.store, query)
     return NamespaceList.of([list(each) for each in namespaces], query.offset, query.limit)
 
 
@@ -206,7 +206,7 @@ async def _change_item(api: Api, tenant: str, change: Change, conditions: Condit
     owner = item_owner_of(tenant, change.namespace)
     for _ in range(ATTEMPTS):
         bound_change = await _bind_change(api, owner, change, conditions)
-        if await api.items.change_items(owner, [bound_change]):
+        if await api.store.change_items(owner, [bound_change]):
             return
         if change.after is not None:
             break
@@ -220,14 +220,14 @@ async def _bind_change(
     if not conditions.has_any:
         return change
     place = Place(change.namespace, change.key)
-    stored = (await api.items.items_at(owner, [place])).get(place)
+    stored = (await api.store.items_at(owner, [place])).get(place)
     conditions.check(item_object(stored) if stored else None)
     version = stored.version if stored else 0
     return replace(change, after=version if change.after is None else change.after)
 
 
 async def _item(api: Api, tenant: str, place: Place) -> items.Item:
-    items_by_place = await api.items.items_at(item_owner_of(tenant, place.namespace), [place])
+    items_by_place = await api.store.items_at(item_owner_of(tenant, place.namespace), [place])
     if place not in items_by_place:
         raise item_not_found()
     return items_by_place[place]

@@ -12,14 +12,15 @@ from proxy.memory.history.reading import all_exchanges
 from proxy.memory.items import PEOPLE, ItemOwner, Items, all_items
 from proxy.memory.model import SessionKey
 from proxy.memory.store import Store
+from proxy.memory.usage import Meter
 from proxy.memory_api.erasure.receipt import Counts
 from proxy.recall.index import Index
 
 PAGE = 500
 
 
-class MemoryStore(Store, Items, Index, Protocol):
-    """The store, as counting and erasing use it."""
+class MemoryStore(Store, Items, Index, Meter, Protocol):
+    """The store, as the memory API uses it."""
 
 
 async def session_counts(store: MemoryStore, key: SessionKey, indexed: Collection[int]) -> Counts:
@@ -30,10 +31,8 @@ async def session_counts(store: MemoryStore, key: SessionKey, indexed: Collectio
     session = await store.session(key)
     if session is None:
         return Counts()
-    counts, indexed_seqs = (
-        Counts(sessions=1, summaries=len(await store.summaries(key))),
-        set(indexed),
-    )
+    counts = Counts(sessions=1, summaries=len(await store.summaries(key)))
+    indexed_seqs = set(indexed)
     async for placed in all_exchanges(store, key, session.end):
         counts.exchanges += 1
         counts.messages += len(placed.messages)

@@ -21,7 +21,7 @@ MAX_REMEMBERED = 1024
 """Existing tenants that are remembered."""
 
 
-class TenantStore(Archive, Items, Protocol):
+class TenantStore(Archive, Items, Meter, Protocol):
     """The store, as far as it is searched for a tenant."""
 
 
@@ -32,8 +32,8 @@ class KnownTenants:
     is no typo.
     """
 
-    def __init__(self, settings: Settings, store: TenantStore, meter: Meter, spool: Spool) -> None:
-        self._settings, self._store, self._meter, self._spool = settings, store, meter, spool
+    def __init__(self, settings: Settings, store: TenantStore, spool: Spool) -> None:
+        self._settings, self._store, self._spool = settings, store, spool
         self._known: LRUCache[str, None] = LRUCache(MAX_REMEMBERED)
 
     async def exists(self, tenant: str) -> bool:
@@ -52,7 +52,7 @@ class KnownTenants:
         """Whether it has recorded costs, or exchanges in the spool."""
         today = datetime.fromtimestamp(time.time(), UTC).date()
         days = [(today - timedelta(days=day)).isoformat() for day in range(KEPT_DAYS)]
-        if await self._meter.usage_of_days(tenant, days):
+        if await self._store.usage_of_days(tenant, days):
             return True
         with suppress(SpoolError):  # then nothing waits that we could see
             return await asyncio.to_thread(self._spool.has_tenant, tenant)

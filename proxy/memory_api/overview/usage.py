@@ -46,7 +46,7 @@ async def get_usage(api: Api, tenant: Tenant, first: First, last: Last) -> Usage
     costs are kept for that long.
     """
     days = _days(first, last or datetime.now(UTC).date())
-    spent = await api.meter.usage_of_days(tenant, days)
+    spent = await api.store.usage_of_days(tenant, days)
     return Usage(
         first=days[0],
         to=days[-1],

@@ -280,7 +280,7 @@ class Memories(msgspec.Struct, frozen=True):
 
 def memories_of(api: Api) -> Memories:
     kinds = api.learned.kinds
-    return Memories(kinds, api.items, api.recall_admin, api.count_text, time.time)
+    return Memories(kinds, api.store, api.recall_admin, api.count_text, time.time)
 
 
 def as_item_owner(owner: Owner) -> ItemOwner:

@@ -144,7 +144,7 @@ async def _person(api: Api, tenant: str, user: str, session: Session) -> Person 
 
 async def _memories(api: Api, owner: Owner) -> dict[str, int]:
     """The number of memories by kind, in any state; of standing instructions those in force."""
-    counts = await item_counts(api.items, as_item_owner(owner), api.learned.kinds)
+    counts = await item_counts(api.store, as_item_owner(owner), api.learned.kinds)
     standing = Counter[str](each.kind for each in await api.recall_admin.standing(owner))
     return {
         **{kind.memory: counts.memories[kind.memory] for kind in api.learned.kinds.personal},

@@ -66,10 +66,8 @@ class MemorySearch(msgspec.Struct, frozen=True):
 
     async def find(self, owner: Owner, query: MemoryQuery) -> list[Object]:
         """The memories that match the query, best first."""
-        passages, learned = (
-            await self._passages(owner, query),
-            await self._learned(owner, query),
-        )
+        passages = await self._passages(owner, query)
+        learned = await self._learned(owner, query)
         fact_terms = await self._fact_terms(owner) if learned else {}
         scored = await asyncio.to_thread(self._scored, passages, learned, fact_terms, query)
         scored.sort(key=self._sort_key)

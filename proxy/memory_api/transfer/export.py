@@ -18,7 +18,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Send
 
 from proxy.memory.archive import Session, SessionArchive
-from proxy.memory.history.reading import HELD, PagedSession, TooLarge, read_session
+from proxy.memory.history.reading import MAX_HELD_BYTES, PagedSession, TooLarge, read_session
 from proxy.memory.items import ItemOwner, all_items
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError
@@ -148,8 +148,8 @@ class Exporter:
     async def _read_with_retries(self, key: SessionKey) -> SessionArchive | None:
         for _ in range(ATTEMPTS - 1):
             with suppress(StoreError):
-                return await read_session(self._store, key, HELD)
-        return await read_session(self._store, key, HELD)
+                return await read_session(self._store, key, MAX_HELD_BYTES)
+        return await read_session(self._store, key, MAX_HELD_BYTES)
 
     async def _items_of(self, user: str) -> AsyncIterator[bytes]:
         """The lines of an owner's items; none without items and dismissed wishes."""

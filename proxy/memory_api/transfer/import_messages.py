@@ -13,10 +13,9 @@ import msgspec
 
 from proxy.chat.json_size import MAX_MESSAGES
 from proxy.chat.jsontext import UNREADABLE, items, join_items
-from proxy.chat.message import ROLES, SYSTEM_ROLES, ChatMessage
+from proxy.chat.message import ROLES, SYSTEM_ROLES, ChatMessage, read_message
 from proxy.memory.model import Commit, Draft, Exchange, Injection, Snapshot, WorkRequest, message_id
 from proxy.memory.recording.commit import Count
-from proxy.memory_api.api import ReadMessage
 from proxy.memory_api.conversations.checking import check_message
 from proxy.memory_api.fields import bytes_of, invalid
 from proxy.memory_api.shapes.messages import NewMessages
@@ -32,50 +31,49 @@ class Import(msgspec.Struct, frozen=True):
     user: str | None = None
 
 
-class MessageReader(msgspec.Struct, frozen=True):
-    """Reads the messages of an import; ``limit`` bounds inline media, in bytes."""
+def read_import(new: NewMessages, now: float, max_inline_media_bytes: int) -> Import:
+    """Read the messages of an import.  Raises ProxyError 400, with ``param`` naming the item that
+    is wrong."""
+    messages = _messages(bytes_of(new.messages), max_inline_media_bytes)
+    times = [now] * len(messages) if new.created_at is None else new.created_at
+    if len(times) != len(messages):
+        raise invalid("created_at must have one number for each message.", "created_at")
+    leading = takewhile(lambda message: message.role in SYSTEM_ROLES, messages)
+    others = [
+        (message, time)
+        for message, time in zip(messages, times, strict=True)
+        if message.role not in SYSTEM_ROLES
+    ]
+    return Import(
+        system=tuple(message.record for message in leading),
+        messages=tuple(message for message, _ in others),
+        times=tuple(time for _, time in others),
+        user=new.user,
+    )
 
-    read_message: ReadMessage
-    limit: int
 
-    def read(self, new: NewMessages, now: float) -> Import:
-        """Raises ProxyError 400, with ``param`` naming the item that is wrong."""
-        messages = self._messages(bytes_of(new.messages))
-        times = [now] * len(messages) if new.created_at is None else new.created_at
-        if len(times) != len(messages):
-            raise invalid("created_at must have one number for each message.", "created_at")
-        leading = takewhile(lambda message: message.role in SYSTEM_ROLES, messages)
-        others = [
-            (message, time)
-            for message, time in zip(messages, times, strict=True)
-            if message.role not in SYSTEM_ROLES
-        ]
-        return Import(
-            system=tuple(message.record for message in leading),
-            messages=tuple(message for message, _ in others),
-            times=tuple(time for _, time in others),
-            user=new.user,
-        )
+def _messages(raw: bytes, max_inline_media_bytes: int) -> list[ChatMessage]:
+    try:
+        pieces = items(raw)
+    except UNREADABLE:
+        pieces = []
+    if not pieces:
+        raise invalid("messages must be a list of one or more messages.", "messages")
+    if len(pieces) > MAX_MESSAGES:
+        raise invalid(f"messages may be at most {MAX_MESSAGES} at once.", "messages")
+    return [
+        _message(piece, max_inline_media_bytes, f"messages[{n}]") for n, piece in enumerate(pieces)
+    ]
 
-    def _messages(self, raw: bytes) -> list[ChatMessage]:
-        try:
-            pieces = items(raw)
-        except UNREADABLE:
-            pieces = []
-        if not pieces:
-            raise invalid("messages must be a list of one or more messages.", "messages")
-        if len(pieces) > MAX_MESSAGES:
-            raise invalid(f"messages may be at most {MAX_MESSAGES} at once.", "messages")
-        return [self._message(piece, f"messages[{n}]") for n, piece in enumerate(pieces)]
 
-    def _message(self, raw: bytes, name: str) -> ChatMessage:
-        message = self.read_message(raw, self.limit)
-        if message is None:
-            raise invalid(f"{name} must be an object.", name)
-        if message.role not in ROLES:
-            raise invalid(f"{name}.role must be one of: {', '.join(ROLES)}.", f"{name}.role")
-        check_message(raw, name)
-        return message
+def _message(raw: bytes, max_inline_media_bytes: int, name: str) -> ChatMessage:
+    message = read_message(raw, max_inline_media_bytes)
+    if message is None:
+        raise invalid(f"{name} must be an object.", name)
+    if message.role not in ROLES:
+        raise invalid(f"{name}.role must be one of: {', '.join(ROLES)}.", f"{name}.role")
+    check_message(raw, name)
+    return message
 
 
 def commit_of(

@@ -13,7 +13,7 @@ from typing import Protocol
 from proxy.chat import jsontext
 from proxy.portable.check import Fields, check_count, list_in, value_of
 from proxy.portable.source import (
-    DEEPEST,
+    MAX_DEPTH,
     Conversation,
     ImportedPart,
     InvalidFile,
@@ -45,7 +45,7 @@ class ObjectList(ABC):
 
     item_name = "conversation"
 
-    def __init__(self, max_bytes: int, warnings: Warnings, max_depth: int = DEEPEST) -> None:
+    def __init__(self, max_bytes: int, warnings: Warnings, max_depth: int = MAX_DEPTH) -> None:
         self._items, self._warnings = ListSplitter(max_bytes, max_depth), warnings
         self._count = 0
 
@@ -86,7 +86,7 @@ class Conversations(ObjectList):
         warnings: Warnings,
         read: ReadConversation,
         value: Callable[[bytes], Fields] = parse_object,
-        max_depth: int = DEEPEST,
+        max_depth: int = MAX_DEPTH,
     ) -> None:
         super().__init__(max_bytes, warnings, max_depth)
         self._conversation, self._value = read, value

@@ -68,7 +68,7 @@ class EmbeddingBackfill:
         on_write: OnWrite = ignore_write,
     ) -> None:
         self._index, self._history, self._embedder = index, history, embedder
-        self._own_text_of, self._clock, self._pace = own_text_of, clock, pace
+        self._own_text_of, self._pace = own_text_of, pace
         self._indexer = Indexer(index, history, own_text_of, clock, on_write=on_write)
         self._name: str | None = None
         self._size = embedder.at_once
@@ -96,16 +96,6 @@ class EmbeddingBackfill:
             self._waiting.popitem(last=False)
         self._awake.set()
 
-    async def fill(self, owner: Owner) -> int:
-        """Make all vectors that an owner's index lacks; returns how many were made.
-
-        Raises EmbedderError and StoreError.
-        """
-        count = 0
-        while (made := await self._step(owner)) is not None:
-            count += made
-        return count
-
     async def _run(self) -> None:
         failures = 0
         while True:
@@ -126,7 +116,7 @@ class EmbeddingBackfill:
             begun = loop.time()
             try:
                 async with asyncio.timeout(self._pace.patience):
-                    more = await self._step(owner) is not None
+                    more = await self.embed_batch(owner)
                     self._size = min(self._embedder.at_once, self._size + 1)
             except (EmbedderError, StoreError, TimeoutError):
                 self._waiting[owner] = None
@@ -140,21 +130,24 @@ class EmbeddingBackfill:
                 await asyncio.sleep((loop.time() - begun) * (1 / self._pace.share - 1))
         self._awake.clear()
 
-    async def _step(self, owner: Owner) -> int | None:
-        """Embed the next batch; returns how many of it still exist, None if nothing is left."""
+    async def embed_batch(self, owner: Owner) -> bool:
+        """Embed an owner's next passages without vectors; False if there were none.
+
+        Raises EmbedderError and StoreError.
+        """
         name = self._name or await self._learn_name()
         state = read_state((await self._index.lookup(owner, (), 0)).state)
         if state is None:
-            return None
+            return False
         first = max(state.embedded_until.get(name, 0), state.passages - MAX_SEARCHED)
         end = min(state.passages, first + self._size)
         if first >= end:
-            return None
+            return False
         texts = await self._texts(owner, first, end)
         await self._embed(owner, name, texts)
         await self._indexer.update(owner, lambda now: _with_progress(now, state, name, first, end))
         await self._zero_changed(owner, name, texts)
-        return len(texts)
+        return True
 
     async def _zero_changed(self, owner: Owner, name: str, texts: Mapping[int, str]) -> None:
         """Set the vectors of passages to zero that were erased or edited while being embedded.

@@ -47,7 +47,7 @@ class _LazyPattern:
         self._parts = pattern, flags
 
     def __repr__(self) -> str:
-        return f"<Late [{self._parts[0][:40]!r}]>"
+        return f"<LazyPattern [{self._parts[0][:40]!r}]>"
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._pattern, name)

@@ -118,7 +118,7 @@ words, whichever is more (the latter in scripts without spaces)."""
 
 _CONTEXT_MESSAGES = 4
 _CONTEXT_WORDS = 8
-_STUMP = 4
+_SHORT_STEM = 4
 
 
 class QueryWord(NamedTuple):
@@ -280,10 +280,8 @@ def _synonyms_of(word: str, spoken: tuple[str, ...]) -> tuple[bytes, ...]:
 @text_cache(16)
 def _words_and_traits(text: str) -> tuple[QueryWord, ...]:
     """The words of a message, and the traits of the user that it asks for."""
-    own, traits = (
-        tuple(islice(_words_and_related(text), MAX_WORDS)),
-        self_statements.asked_trait_terms(tokenize(text)),
-    )
+    own = tuple(islice(_words_and_related(text), MAX_WORDS))
+    traits = self_statements.asked_trait_terms(tokenize(text))
     if not traits:
         return own
     weight = max(TRAIT_WEIGHT, TRAIT_SHARE * sum([word.weight for word in own if word.text]))
@@ -421,8 +419,9 @@ def _spaced_parts(word: str, likely: tuple[str, ...]) -> Parts:
 
 
 def _stem_prefix(stem: str) -> str:
-    """A stem without its last letter, which stemmers may change: happi for happy."""
-    return stem[:-1] if len(stem) > _STUMP else stem
+    """A stem without its last letter, which stemmers may change: happi for happy.  A short one is
+    left as it is."""
+    return stem[:-1] if len(stem) > _SHORT_STEM else stem
 
 
 def _is_stop_word(word: str, likely: Sequence[str]) -> bool:

@@ -110,11 +110,7 @@ class Ranked(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def parts(self) -> dict[str, float]:
-        """What the score is made of, by name."""
-        return dict(zip(PARTS, self.part_values, strict=True))
-
-    @property
-    def nonzero_parts(self) -> dict[str, float]:
+        """What the score is made of, by name; without what is 0."""
         return dict(compress(zip(PARTS, self.part_values, strict=True), self.part_values))
 
 

@@ -68,8 +68,7 @@ _MAX_WORD_LENGTH = 12
 
 
 class Passage(msgspec.Struct, frozen=True, gc=False):
-    """A message as it is in history; ``time`` in Unix seconds.  ``is_excerpt``: an excerpt of
-    it."""
+    """A message as it is in history, or an excerpt of it."""
 
     number: int
     session: int
@@ -77,7 +76,6 @@ class Passage(msgspec.Struct, frozen=True, gc=False):
     role: str
     text: str
     tokens: int
-    time: float
     is_excerpt: bool = False
 
 

@@ -232,7 +232,7 @@ class UniversalEmbedder:
         """Start the process and load the model, which takes a second.  A failure is logged, and the
         start is repeated when there is something to embed."""
         try:
-            await self.embed(["."])
+            await self.embed([PROBE])
         except EmbedderError as error:
             logger.warning("recall goes by words alone for now: %s", error)
 

@@ -189,6 +189,10 @@ def split_scope(text: str) -> tuple[str, str]:
     return _SCOPE.sub(" ", text), conditions
 
 
+_MAX_ITEM_WORDS = 2
+"""The most words of an item of a list."""
+
+
 class Clause(NamedTuple):
     """A part of a sentence; ``joined``: a word such as "and" joins it to the part before."""
 
@@ -198,11 +202,7 @@ class Clause(NamedTuple):
     @property
     def is_item(self) -> bool:
         """Whether it can only be an item of a list, as in "emojis or tables"."""
-        return self.joined and len(self.text.split()) <= _ITEM
-
-
-_ITEM = 2
-"""The most words of an item of a list."""
+        return self.joined and len(self.text.split()) <= _MAX_ITEM_WORDS
 
 
 def clauses(text: str) -> Iterator[Clause]:

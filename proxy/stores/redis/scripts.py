@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from hashlib import sha1
 from importlib.resources import files
 from typing import Any
@@ -23,7 +22,6 @@ class Script(msgspec.Struct, frozen=True):
     digest: str
 
 
-@cache
 def read_script(name: str, *preludes: str) -> Script:
     """The script ``name``.lua, with other files in front of it."""
     folder = files("proxy.stores.redis") / "scripts"
@@ -39,65 +37,66 @@ class Scripts:
     on the same connection, since WAIT is about the writes of its own connection.
     """
 
+    load = read_script("load", "prelude")
+    load_more = read_script("load_more", "prelude")
+    load_choices = read_script("load_choices", "prelude")
+    messages = read_script("messages", "prelude", "page_prelude")
+    unindexed = read_script("unindexed", "prelude", "page_prelude")
+    exchanges = read_script("exchanges", "prelude")
+    _changing = ("prelude", "summary_prelude", "changes_prelude")
+    commit = read_script("commit", *_changing, "marks", "lists", "work_prelude")
+    undo_commit = read_script("undo_commit", *_changing, "removal_prelude")
+    revise = read_script("revise", *_changing, "edit_prelude", "removal_prelude")
+    restore_fill = read_script("restore_fill", "prelude")
+    restore = read_script("restore", "prelude", "marks", "lists")
+    restore_keep = read_script("restore_keep", "prelude")
+    amend = read_script("amend", *_changing, "edit_prelude")
+    touch = read_script("touch", "marks", "lists")
+    relist = read_script("relist", "lists")
+    forget = read_script("forget", "lists")
+    mark = read_script("mark")
+    unmark = read_script("unmark", "marks")
+    dump = read_script("dump", "prelude")
+    adopt = read_script("adopt", "prelude")
+    discard = read_script("discard", "prelude")
+    passages = read_script("passages", "prelude")
+    summary_put = read_script("summary_put", "prelude", "marks")
+    summary_drop = read_script("summary_drop", "prelude")
+    summary_stall = read_script("summary_stall", "prelude")
+    work_enqueue = read_script("work_enqueue", "work_prelude")
+    work_claim = read_script("work_claim", "work_prelude")
+    work_extend = read_script("work_extend", "work_prelude")
+    work_finish = read_script("work_finish", "work_prelude")
+    work_postpone = read_script("work_postpone", "work_prelude")
+    work_forget = read_script("work_forget")
+    work_drop_lost = read_script("work_drop_lost")
+    index_lookup = read_script("index_lookup", "index_prelude")
+    index_whole = read_script("index_whole", "index_prelude")
+    index_rows = read_script("index_rows", "index_prelude")
+    index_write = read_script("index_write", "index_prelude")
+    index_renew = read_script("index_renew", "index_prelude")
+    index_sweep = read_script("index_sweep", "index_prelude")
+    index_drop = read_script("index_drop", "index_prelude")
+    index_forget = read_script("index_forget", "index_prelude")
+    index_vectors = read_script("index_vectors", "index_prelude")
+    items_page = read_script("items_page", "items_prelude")
+    items_relist = read_script("items_relist", "items_prelude")
+    items_namespaces = read_script("items_namespaces", "items_prelude")
+    items_change = read_script("items_change", "items_prelude", "marks")
+    items_fill = read_script("items_fill", "items_prelude", "marks")
+    items_drop = read_script("items_drop", "items_prelude")
+    items_adopt = read_script("items_adopt", "items_prelude")
+    items_leave = read_script("items_leave", "items_prelude")
+    usage_adopt = read_script("usage_adopt")
+    check_commands = read_script("check_commands")
+    peek = read_script("peek")
+
     def __init__(self, link: Link, wait_replicas: int, wait_seconds: float) -> None:
         self._link = link
         self._replicas = wait_replicas
         self._wait: tuple[Command, ...] = (
             (("WAIT", wait_replicas, max(1, int(wait_seconds * 1000))),) if wait_replicas else ()
         )
-        self.load = read_script("load", "prelude")
-        self.load_more = read_script("load_more", "prelude")
-        self.load_choices = read_script("load_choices", "prelude")
-        self.messages = read_script("messages", "prelude", "page_prelude")
-        self.unindexed = read_script("unindexed", "prelude", "page_prelude")
-        self.exchanges = read_script("exchanges", "prelude")
-        changing = ("prelude", "summary_prelude", "changes_prelude")
-        self.commit = read_script("commit", *changing, "marks", "lists", "work_prelude")
-        self.undo_commit = read_script("undo_commit", *changing, "removal_prelude")
-        self.revise = read_script("revise", *changing, "edit_prelude", "removal_prelude")
-        self.restore_fill = read_script("restore_fill", "prelude")
-        self.restore = read_script("restore", "prelude", "marks", "lists")
-        self.restore_keep = read_script("restore_keep", "prelude")
-        self.amend = read_script("amend", *changing, "edit_prelude")
-        self.touch = read_script("touch", "marks", "lists")
-        self.relist = read_script("relist", "lists")
-        self.forget = read_script("forget", "lists")
-        self.mark = read_script("mark")
-        self.unmark = read_script("unmark", "marks")
-        self.dump = read_script("dump", "prelude")
-        self.adopt = read_script("adopt", "prelude")
-        self.discard = read_script("discard", "prelude")
-        self.passages = read_script("passages", "prelude")
-        self.summary_put = read_script("summary_put", "prelude", "marks")
-        self.summary_drop = read_script("summary_drop", "prelude")
-        self.summary_stall = read_script("summary_stall", "prelude")
-        self.work_enqueue = read_script("work_enqueue", "work_prelude")
-        self.work_claim = read_script("work_claim", "work_prelude")
-        self.work_extend = read_script("work_extend", "work_prelude")
-        self.work_finish = read_script("work_finish", "work_prelude")
-        self.work_postpone = read_script("work_postpone", "work_prelude")
-        self.work_forget = read_script("work_forget")
-        self.work_drop_lost = read_script("work_drop_lost")
-        self.index_lookup = read_script("index_lookup", "index_prelude")
-        self.index_whole = read_script("index_whole", "index_prelude")
-        self.index_rows = read_script("index_rows", "index_prelude")
-        self.index_write = read_script("index_write", "index_prelude")
-        self.index_renew = read_script("index_renew", "index_prelude")
-        self.index_sweep = read_script("index_sweep", "index_prelude")
-        self.index_drop = read_script("index_drop", "index_prelude")
-        self.index_forget = read_script("index_forget", "index_prelude")
-        self.index_vectors = read_script("index_vectors", "index_prelude")
-        self.items_page = read_script("items_page", "items_prelude")
-        self.items_relist = read_script("items_relist", "items_prelude")
-        self.items_namespaces = read_script("items_namespaces", "items_prelude")
-        self.items_change = read_script("items_change", "items_prelude", "marks")
-        self.items_fill = read_script("items_fill", "items_prelude", "marks")
-        self.items_drop = read_script("items_drop", "items_prelude")
-        self.items_adopt = read_script("items_adopt", "items_prelude")
-        self.items_leave = read_script("items_leave", "items_prelude")
-        self.usage_adopt = read_script("usage_adopt")
-        self.check_commands = read_script("check_commands")
-        self.peek = read_script("peek")
 
     async def read(self, script: Script, keys: Sequence[bytes], arguments: Sequence[Any]) -> Any:
         return await self._run(script, keys, arguments, ())

@@ -22,6 +22,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeAlias, TypeVar
 
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError, StoreFull
+from proxy.process.sqlite_file import FileIdentity, identity
 from proxy.stores.common.log_cache import LogCache
 from proxy.stores.common.passage_cache import PassageCache
 from proxy.stores.sqlite.caches.changes import Changes
@@ -38,10 +39,6 @@ P = ParamSpec("P")
 Work: TypeAlias = Callable[Concatenate[Connection, float, P], T]
 """What a job runs in a transaction: a function of the connection, of the time of the call (Unix
 seconds), and of the arguments of the store's method."""
-
-
-Identity: TypeAlias = tuple[int, int] | None
-"""Identifies a file, unlike its name; None if there is no file."""
 
 MIN_FREE_BYTES = 16 * 1024 * 1024
 """Free bytes that the disk should have: for a large exchange, and for the log that it is written
@@ -75,19 +72,19 @@ class SQLiteOpener:
         self._connect = connect_as_is if as_is else connect
         self._connecting = Lock()
         self._connections = 0
-        self._known: Identity = None
-        self._log: tuple[Identity, Identity] | None = None
+        self._known: FileIdentity = None
+        self._log: tuple[FileIdentity, FileIdentity] | None = None
 
     def connect(self) -> Connection:
         # One thread at a time: the file must be created before another thread locks it.
         with self._connecting:
             self.check()
-            before = _identity(self._path)
+            before = identity(self._path)
             connection = self._connect(self._path, self._patience)
-            if before not in (None, _identity(self._path)):
+            if before not in (None, identity(self._path)):
                 connection.close()  # to the old file: it was restored meanwhile
                 raise StoreError(f"{self._path} was replaced while it was being opened")
-            self._known = _identity(self._path)
+            self._known = identity(self._path)
             if not self._connections:
                 self._log = self._log_identity()
             self._connections += 1
@@ -105,7 +102,7 @@ class SQLiteOpener:
 
     def check(self) -> None:
         """Raise StoreError if the file was replaced: what is written to the old one is lost."""
-        if self._known is not None and _identity(self._path) != self._known:
+        if self._known is not None and identity(self._path) != self._known:
             raise StoreError(
                 f"{self._path} was deleted or replaced while it was in use: "
                 "put it back, or start the proxy again"
@@ -119,8 +116,8 @@ class SQLiteOpener:
     def index(self) -> WalIndex | None:
         return acquire(Path(self._file))
 
-    def _log_identity(self) -> tuple[Identity, Identity]:
-        return _identity(f"{self._file}-wal"), _identity(f"{self._file}-shm")
+    def _log_identity(self) -> tuple[FileIdentity, FileIdentity]:
+        return identity(f"{self._file}-wal"), identity(f"{self._file}-shm")
 
 
 class SQLiteFile:
@@ -379,17 +376,13 @@ class MethodFactory:
         return method
 
 
-reads, lists = (
-    MethodFactory(SQLiteFile._read, reads=True),
-    MethodFactory(SQLiteFile._list, reads=True),
-)
+reads = MethodFactory(SQLiteFile._read, reads=True)
+lists = MethodFactory(SQLiteFile._list, reads=True)
 pages = MethodFactory(SQLiteFile._page, reads=True)
 writes, erases = MethodFactory(SQLiteFile._write), MethodFactory(SQLiteFile._erase)
 writes_keeping_caches = MethodFactory(SQLiteFile._write_keeping_caches)
-writes_later, erases_texts = (
-    MethodFactory(SQLiteFile._write_later),
-    MethodFactory(SQLiteFile._erase_texts),
-)
+writes_later = MethodFactory(SQLiteFile._write_later)
+erases_texts = MethodFactory(SQLiteFile._erase_texts)
 
 
 def without_time(work: Callable[Concatenate[Connection, P], T]) -> Work[P, T]:
@@ -400,14 +393,6 @@ def without_time(work: Callable[Concatenate[Connection, P], T]) -> Work[P, T]:
         return work(connection, *args, **kwargs)
 
     return timed
-
-
-def _identity(path: Path | str) -> Identity:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 def _disk_message(free_bytes: int) -> str:

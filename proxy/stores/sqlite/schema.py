@@ -6,15 +6,15 @@ Knows SQL and the file system, no chats.
 from __future__ import annotations
 
 import logging
-import os
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from sqlite3 import Connection
 
 from proxy.memory.store import StoreError
+from proxy.process.sqlite_file import create_private, is_busy, is_damage
 
 # Rows of a session are stored next to each other (WITHOUT ROWID, session first), for loads.
 # entry comes before body, so that reading cards does not read the pages of long bodies.
@@ -233,9 +233,6 @@ logger = logging.getLogger(__name__)
 
 IS_FOLDER = "is a folder: name a file in it"
 
-FILE_MODE = 0o600
-"""Conversations are private: only the owner of the process may read them."""
-
 SCHEMA = len(MIGRATIONS)
 """The version that this release writes."""
 
@@ -245,14 +242,6 @@ SUFFIXES = ("-wal", "-shm", "-journal")
 MAX_IDLE_LOG = 16 * 1024 * 1024
 """Bytes to which the log is truncated when it is restarted: a long read lets it grow beyond its
 usual 4 MB."""
-
-DAMAGED = ("SQLITE_NOTADB", "SQLITE_CORRUPT")
-"""SQLite's errors for a file that can never be read."""
-
-
-def sqlite_name(error: Exception) -> str:
-    """SQLite's name of an error; "" for other errors."""
-    return getattr(error, "sqlite_errorname", "")
 
 
 class Unusable(StoreError):
@@ -264,7 +253,8 @@ def connect(path: Path, busy_timeout: float) -> Connection:
 
     ``busy_timeout`` in seconds.  Raises OSError, sqlite3.Error, or Unusable.
     """
-    _create(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    create_private(path)
     connection = sqlite3.connect(path, timeout=busy_timeout, isolation_level=None)
     try:
         _enable_wal(connection, busy_timeout)
@@ -342,22 +332,9 @@ def _enable_wal(connection: Connection, seconds: float) -> None:
             connection.execute("PRAGMA journal_mode = WAL")
             return
         except sqlite3.OperationalError as error:
-            busy = sqlite_name(error).startswith("SQLITE_BUSY")
-            if not busy or time.monotonic() > until:
+            if not is_busy(error) or time.monotonic() > until:
                 raise
             time.sleep(0.01)
-
-
-def _create(path: Path) -> None:
-    """Create the file with a private mode, where SQLite would use the umask.
-
-    Its -wal and -shm get the same mode.  An existing file is not opened: closing any descriptor
-    releases all locks of this process on it (POSIX), those of SQLite included; another process that
-    closes it then would think that it is the last one and remove the log, which is in use.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with suppress(FileExistsError):
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, FILE_MODE))
 
 
 def migrate(connection: Connection, migrations: Sequence[str] = MIGRATIONS) -> int:
@@ -399,7 +376,7 @@ def version(connection: Connection, known: int = SCHEMA) -> int:
         tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         found = int(connection.execute("PRAGMA user_version").fetchone()[0])
     except sqlite3.DatabaseError as error:
-        if sqlite_name(error) in DAMAGED:
+        if is_damage(error):
             raise Unusable(f"{error}: name another file, or restore a backup") from error
         raise
     if found > known:

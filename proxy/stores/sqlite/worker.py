@@ -20,11 +20,11 @@ import msgspec
 
 from proxy.memory.limit import wait_within
 from proxy.memory.store import StoreError, StoreFull, StoreInUse, StoreTimeout
+from proxy.process.sqlite_file import is_busy, sqlite_name
 from proxy.process.threads import never_preempt
 from proxy.stores.common.damage import as_damage
 from proxy.stores.sqlite.caches.changes import Changes
 from proxy.stores.sqlite.caches.wal_index import WalIndex, release
-from proxy.stores.sqlite.schema import sqlite_name
 
 T = TypeVar("T")
 Running: TypeAlias = Coroutine[Any, Any, T]
@@ -274,7 +274,7 @@ class Worker:
             busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             self.log_error = in_use if busy else None
         except sqlite3.Error as error:
-            self.log_error = in_use if _is_busy(error) else as_store_error(error)
+            self.log_error = in_use if is_busy(error) else as_store_error(error)
         connection.execute(f"PRAGMA busy_timeout = {patience}").fetchone()
 
     @contextmanager
@@ -379,17 +379,13 @@ def readers(name: str, opener: Opener, count: int) -> list[Worker]:
 def as_store_error(error: Exception) -> Exception:
     """The StoreError for an error of SQLite, the file or the data; other errors, which are bugs, as
     they are."""
-    if isinstance(error, sqlite3.Error) and _is_busy(error):
+    if is_busy(error):
         return StoreTimeout(f"SQLite: {error}")
-    if isinstance(error, sqlite3.Error) and sqlite_name(error) == "SQLITE_FULL":
+    if sqlite_name(error) == "SQLITE_FULL":
         return StoreFull(f"SQLite: {error}")
     if isinstance(error, sqlite3.Error | OSError | msgspec.MsgspecError):
         return StoreError(f"SQLite: {error}")
     return as_damage(error) or error
-
-
-def _is_busy(error: sqlite3.Error) -> bool:
-    return sqlite_name(error).startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
 
 
 def _deliver(batch: list[Job], results: list[object], on_abandoned: Callable[[], None]) -> None:

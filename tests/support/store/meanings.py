@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from proxy.recall.index import Owner
+from proxy.recall.indexing.backfill import EmbeddingBackfill
 from proxy.recall.ranking.packing import Array
 
 SAME = ("boat dinghy gondola", "dog puppy hound", "red scarlet", "soup broth", "rain drizzle")
@@ -39,3 +41,9 @@ class Meanings:
         if self.failure is not None:
             raise self.failure
         return np.array([meaning(text, self.dimensions) for text in texts], np.float32)
+
+
+async def embed_all(backfill: EmbeddingBackfill, owner: Owner) -> None:
+    """Make all vectors that an owner's index lacks."""
+    while await backfill.embed_batch(owner):
+        pass

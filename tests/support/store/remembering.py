@@ -57,9 +57,7 @@ class Person:
             traits = told_trait_terms(tokenize(said.text)) if flags else ()
             analysis = analyse(said.text, time, "english", traits)
             entries.append(TermEntry(said.session, seq, 0, time, tokens, flags, analysis))
-            self.passages[number] = Passage(
-                number, said.session, seq, said.role, said.text, tokens, time
-            )
+            self.passages[number] = Passage(number, said.session, seq, said.role, said.text, tokens)
         packed = pack(entries, 0)
         self.rows, self.postings = read_rows(packed.rows), packed.postings
         self.corpus = Corpus(len(entries), sum(entry.analysis.length for entry in entries))

@@ -1,4 +1,4 @@
-"""The SQLite file of a spool: creation, identity, size, copying, and detection of writes."""
+"""The SQLite file of a spool: size, copying, and detection of writes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-Identity = tuple[int, int] | None
+from proxy.process.sqlite_file import FileIdentity, is_damage
 
 STAMP_SIZE = 8
 
@@ -53,20 +53,13 @@ class OpenFile(NamedTuple):
     writer: sqlite3.Connection
     reader: sqlite3.Connection
     stamp: Stamp
-    file: Identity
-    log: Identity
+    file: FileIdentity
+    log: FileIdentity
 
     def close(self) -> None:
         """Close the connections.  The stamp is closed when unused: the event loop may read it."""
         self.writer.close()
         self.reader.close()
-
-
-def create(path: Path) -> None:
-    """Create an empty file with mode 0600.  An existing one is not opened: closing it would drop
-    the locks that SQLite holds on it in this process (POSIX record locks)."""
-    with suppress(FileExistsError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 
 
 def connect(path: Path, timeout: float) -> sqlite3.Connection:
@@ -80,15 +73,6 @@ def connect(path: Path, timeout: float) -> sqlite3.Connection:
         db.close()
         raise
     return db
-
-
-def identity(path: Path) -> Identity:
-    """Device and inode of a file, which distinguish it from a later one at the path."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 def used_bytes(db: sqlite3.Connection) -> int:
@@ -151,11 +135,3 @@ def set_aside(path: Path) -> Path:
         with suppress(FileNotFoundError):
             os.rename(f"{path}{end}", f"{aside}{end}")
     return aside
-
-
-def is_damage(error: Exception) -> bool:
-    return getattr(error, "sqlite_errorname", "").startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB"))
-
-
-def is_busy(error: sqlite3.OperationalError) -> bool:
-    return getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))

@@ -23,11 +23,11 @@ from proxy.memory.history.branches import NO_SWITCH, switch_to
 from proxy.memory.model import Commit, Draft, Position, Snapshot, WindowMove
 from proxy.memory.reconciliation.align import is_alike
 
-COMPARED = 64
+MAX_COMPARED = 64
 """Positions of the log, oldest first, that are compared with the start of a commit at most."""
 
 
-def settle_commit(
+def rebase_commit(
     commit: Commit,
     found: Snapshot,
     lines: Sequence[StoredMessage],
@@ -164,7 +164,7 @@ def _log_after_parent(commit: Commit, lines: Sequence[StoredMessage]) -> Sequenc
 def _common_run(drafts: Sequence[Draft], there: Sequence[StoredMessage]) -> Sequence[StoredMessage]:
     """The longest run of lines in ``there`` that equals the first drafts."""
     begun = (n for n, line in enumerate(there) if drafts and is_alike(drafts[0].card, line.card))
-    found = (there[n : n + _common_length(drafts, there, n)] for n in islice(begun, COMPARED))
+    found = (there[n : n + _common_length(drafts, there, n)] for n in islice(begun, MAX_COMPARED))
     return max(found, key=len, default=())
 
 

@@ -417,6 +417,38 @@ def test_a_value_for_a_table_is_told_though_the_environment_sets_some_of_that_ta
     assert told == tuple(f"{name}: must be a table" for name in names)
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "[memory]\nrecall = false\n",
+            "memory.recall: must be a table: write [memory.recall], and enabled = true or false"
+            " below it",
+        ),
+        (
+            "[clients]\nname = 'web'\n",
+            "clients: must be a list; write [[clients]], in the environment JSON",
+        ),
+        (
+            "[upstream]\nproxy = 'socks5://egress:1080'\n",
+            "upstream.proxy: must be a URL such as http://egress.example.com:3128,"
+            " of an HTTP proxy",
+        ),
+        *(
+            (
+                f"[server]\nhost = '{host}'\n",
+                "server.host: must be a name or an address alone; the port is server.port",
+            )
+            for host in ("127.0.0.1:8080", "http://localhost", "[::1]")
+        ),
+    ],
+)
+def test_what_is_written_wrongly_is_told_as_it_is_written_well(
+    text: str, told: str, tmp_path: Path
+) -> None:
+    assert problems(tmp_path, text) == (told,)
+
+
 def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
     file = tmp_path / "windows.toml"
     file.write_bytes(b"\xef\xbb\xbf[server]\r\nport = 1001\r\n")

@@ -224,6 +224,23 @@ def test_what_it_does_not_know_is_an_error_of_the_demo(
     assert (answered.status_code, answered.json()["error"]["code"]) == (status, "demo")
 
 
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("responses", {"input": "What is my name?", "previous_response_id": "resp_1"}),
+        ("responses", {"input": "What is my name?", "conversation": "conv_1"}),
+        ("responses/resp_1/cancel", {}),
+        ("conversations", {}),
+    ],
+)
+def test_who_goes_on_from_a_response_is_told_what_keeps_it(
+    path: str, body: dict[str, str], served: tuple[str, str]
+) -> None:
+    answered = httpx.post(f"{served[0]}/v1/{path}", json=body, timeout=PATIENCE)
+    assert answered.status_code == 404
+    assert "MEMORY_PROXY_MEMORY__EMULATE_RESPONSE_STATE=true" in answered.json()["error"]["message"]
+
+
 def test_its_own_server_is_not_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "uvicorn")
     with standing_in(load()) as settings:

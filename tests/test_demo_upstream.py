@@ -151,6 +151,19 @@ def test_a_client_of_the_responses_api_is_remembered(
         assert ask("What is my name?") == f"{MARK} Your name is Kai. I was sent 3 messages."
 
 
+def test_a_response_is_gone_on_from_in_its_session(served: tuple[str, str]) -> None:
+    headers = {"X-Session-Id": "goes-on"}
+    with OpenAI(
+        base_url=f"{served[0]}/v1", api_key="none", default_headers=headers, max_retries=0
+    ) as client:
+        first = client.responses.create(model="any", input="Hi, my name is Kai.")
+        client.responses.create(model="any", input="I have a cat.")
+        second = client.responses.create(
+            model="any", input="What is my name?", previous_response_id=first.id
+        )
+    assert second.output_text == f"{MARK} Your name is Kai. I was sent 3 messages."
+
+
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 async def test_a_client_of_the_messages_api_is_remembered(
     served: tuple[str, str], stream: bool, request: pytest.FixtureRequest

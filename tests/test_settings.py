@@ -393,6 +393,25 @@ def test_a_missing_file_and_a_broken_one_are_told(
         load(tmp_path / "latin.toml")
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "[memory.recall]\nenabled = true\n[memory.recall]\ntimeout = 1\n",
+            "[memory.recall] stands there twice: put all of it below one (at line 3, column 15)",
+        ),
+        (
+            "[upstream]\nurl = http://127.0.0.1/v1\n",
+            "Invalid value (at line 2, column 7):"
+            " text stands in quotes, and true and false are written small",
+        ),
+    ],
+)
+def test_what_is_no_toml_is_told_with_what_to_do(text: str, told: str, tmp_path: Path) -> None:
+    (problem,) = problems(tmp_path, text)
+    assert problem.endswith(f"is not TOML: {told}")
+
+
 def test_what_is_wrong_in_a_list_is_told_and_not_that_nothing_is_left_of_it(tmp_path: Path) -> None:
     text = '[[clients]]\nname = "Web App"\nkey_sha256 = ["sk-key"]\n[memory.recall]\nroles = []'
     hashed = 'must be the SHA-256 of a key in hex: printf %s "$KEY" | sha256sum'

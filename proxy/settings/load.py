@@ -103,10 +103,20 @@ def _file(named_by: str, path: Path, problems: list[str]) -> list[PydanticBaseSe
     except OSError as error:
         problems.append(f"{named_by} {path}: {error.strerror or error}")
     except tomllib.TOMLDecodeError as error:
-        problems.append(f"{named_by} {path}: is not TOML: {error}")
+        problems.append(f"{named_by} {path}: is not TOML: {_not_toml(str(error))}")
     except UnicodeDecodeError:
         problems.append(f"{named_by} {path}: is not UTF-8 text: save it as such")
     return []
+
+
+def _not_toml(message: str) -> str:
+    """What the parser says, with what to do about the mistakes that people make most."""
+    if twice := re.match(r"Cannot declare \((.+?),?\) twice", message):
+        name = twice[1].replace("'", "").replace(", ", ".")
+        return f"[{name}] stands there twice: put all of it below one{message[twice.end() :]}"
+    if message.startswith("Invalid value"):
+        return f"{message}: text stands in quotes, and true and false are written small"
+    return message
 
 
 def _without_follow_ups(error: ValidationError) -> list[ErrorDetails]:

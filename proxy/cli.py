@@ -97,7 +97,9 @@ for name, group in (
 
 # Flags are text here: the settings check them, together with everything else.
 Config = Annotated[
-    Path | None, typer.Option("--config", metavar="FILE", help="TOML file; init writes one.")
+    Path | None,
+    # What cannot be read is told with all other mistakes.
+    typer.Option("--config", metavar="FILE", readable=False, help="TOML file; init writes one."),
 ]
 Host = Annotated[
     str | None, typer.Option("--host", metavar="HOST", help="The address to listen on.")

@@ -452,6 +452,9 @@ async def test_a_proxy_whose_answer_comes_in_pieces_is_known(tmp_path: Path) -> 
         pytest.param({"upstream.url": "http://ollama:11434/v1"}, [], id="own-network"),
         pytest.param({"upstream.api_key": "sk-up"}, ["upstream.api_key"], id="a-key-of-no-use"),
         pytest.param(
+            {"clients": [{"name": "web", "key_sha256": ["0" * 64]}]}, ["clients"], id="open-to-all"
+        ),
+        pytest.param(
             {"upstream.api_key": "sk-up", "memory.recall.embeddings.model": "m"},
             [],
             id="a-key-for-embeddings",

@@ -10,6 +10,7 @@ import sqlite3
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from errno import EACCES
 from pathlib import Path
 
 import httpx
@@ -84,6 +85,17 @@ def test_wrong_configuration_ends_with_2_and_every_problem(
         "memory.evict_to",
         "memory.max_tokenz",
     ]
+
+
+def test_a_file_that_may_not_be_read_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(self: Path) -> bytes:
+        raise PermissionError(EACCES, "Permission denied")
+
+    Path("proxy.toml").touch()
+    monkeypatch.setattr(Path, "read_bytes", denied)
+    monkeypatch.setattr("os.access", lambda *_: False)
+    result = RUNNER.invoke(app, ["check", "--config", "proxy.toml"])
+    assert result.stderr == "memory-proxy: --config proxy.toml: Permission denied\n"
 
 
 def test_a_store_url_that_means_nothing_is_wrong_configuration() -> None:

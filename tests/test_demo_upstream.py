@@ -151,6 +151,19 @@ def test_a_client_of_the_responses_api_is_remembered(
         assert ask("What is my name?") == f"{MARK} Your name is Kai. I was sent 3 messages."
 
 
+def test_a_response_is_gone_on_from_in_its_session(served: tuple[str, str]) -> None:
+    headers = {"X-Session-Id": "goes-on"}
+    with OpenAI(
+        base_url=f"{served[0]}/v1", api_key="none", default_headers=headers, max_retries=0
+    ) as client:
+        first = client.responses.create(model="any", input="Hi, my name is Kai.")
+        client.responses.create(model="any", input="I have a cat.")
+        second = client.responses.create(
+            model="any", input="What is my name?", previous_response_id=first.id
+        )
+    assert second.output_text == f"{MARK} Your name is Kai. I was sent 3 messages."
+
+
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 async def test_a_client_of_the_messages_api_is_remembered(
     served: tuple[str, str], stream: bool, request: pytest.FixtureRequest
@@ -222,6 +235,23 @@ def test_what_it_does_not_know_is_an_error_of_the_demo(
 ) -> None:
     answered = httpx.post(f"{served[0]}/v1/{path}", content=body, timeout=PATIENCE)
     assert (answered.status_code, answered.json()["error"]["code"]) == (status, "demo")
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("responses", {"input": "What is my name?", "previous_response_id": "resp_1"}),
+        ("responses", {"input": "What is my name?", "conversation": "conv_1"}),
+        ("responses/resp_1/cancel", {}),
+        ("conversations", {}),
+    ],
+)
+def test_who_goes_on_from_a_response_is_told_what_keeps_it(
+    path: str, body: dict[str, str], served: tuple[str, str]
+) -> None:
+    answered = httpx.post(f"{served[0]}/v1/{path}", json=body, timeout=PATIENCE)
+    assert answered.status_code == 404
+    assert "MEMORY_PROXY_MEMORY__EMULATE_RESPONSE_STATE=true" in answered.json()["error"]["message"]
 
 
 def test_its_own_server_is_not_in_the_log(caplog: pytest.LogCaptureFixture) -> None:

@@ -393,6 +393,25 @@ def test_a_missing_file_and_a_broken_one_are_told(
         load(tmp_path / "latin.toml")
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "[memory.recall]\nenabled = true\n[memory.recall]\ntimeout = 1\n",
+            "[memory.recall] stands there twice: put all of it below one (at line 3, column 15)",
+        ),
+        (
+            "[upstream]\nurl = http://127.0.0.1/v1\n",
+            "Invalid value (at line 2, column 7):"
+            " text stands in quotes, and true and false are written small",
+        ),
+    ],
+)
+def test_what_is_no_toml_is_told_with_what_to_do(text: str, told: str, tmp_path: Path) -> None:
+    (problem,) = problems(tmp_path, text)
+    assert problem.endswith(f"is not TOML: {told}")
+
+
 def test_what_is_wrong_in_a_list_is_told_and_not_that_nothing_is_left_of_it(tmp_path: Path) -> None:
     text = '[[clients]]\nname = "Web App"\nkey_sha256 = ["sk-key"]\n[memory.recall]\nroles = []'
     hashed = 'must be the SHA-256 of a key in hex: printf %s "$KEY" | sha256sum'
@@ -415,6 +434,38 @@ def test_a_value_for_a_table_is_told_though_the_environment_sets_some_of_that_ta
     told = problems(tmp_path, text, **environ)
     names = ("server", "memory", "store", "profiles")
     assert told == tuple(f"{name}: must be a table" for name in names)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "[memory]\nrecall = false\n",
+            "memory.recall: must be a table: write [memory.recall], and enabled = true or false"
+            " below it",
+        ),
+        (
+            "[clients]\nname = 'web'\n",
+            "clients: must be a list; write [[clients]], in the environment JSON",
+        ),
+        (
+            "[upstream]\nproxy = 'socks5://egress:1080'\n",
+            "upstream.proxy: must be a URL such as http://egress.example.com:3128,"
+            " of an HTTP proxy",
+        ),
+        *(
+            (
+                f"[server]\nhost = '{host}'\n",
+                "server.host: must be a name or an address alone; the port is server.port",
+            )
+            for host in ("127.0.0.1:8080", "http://localhost", "[::1]")
+        ),
+    ],
+)
+def test_what_is_written_wrongly_is_told_as_it_is_written_well(
+    text: str, told: str, tmp_path: Path
+) -> None:
+    assert problems(tmp_path, text) == (told,)
 
 
 def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ from proxy.commands.failure import NOT_ALLOWED, USAGE, CommandError
 from proxy.integrations.terms import DEFAULT_URL
 from proxy.lazy import lazy_import
 from proxy.settings import Settings, SettingsError, load, without_credentials
+from proxy.settings.content import content_of
+from proxy.settings.sources import FROM_FILE
 from proxy.tenancy import ANONYMOUS, SINGLE
 
 if TYPE_CHECKING:
@@ -129,9 +131,14 @@ def _address(url: str) -> str:
 
 
 def _key(name: str, environ: Mapping[str, str]) -> str | None:
-    """A key from the environment.  Raises CommandError, without the key, if HTTP cannot carry
-    it."""
-    key = environ.get(name)
+    """A key from the environment, or from a file that it names as for ``serve``.  Raises
+    CommandError, without the key, if HTTP cannot carry it."""
+    key, file = environ.get(name), environ.get(name + FROM_FILE)
+    if not key and file:
+        try:
+            key = content_of(file)
+        except ValueError as error:
+            raise CommandError(f"{name}{FROM_FILE}: {error}", USAGE) from None
     if key and not _VISIBLE.fullmatch(key):
         sentence = "holds characters that no key has, perhaps a space or the end of a line."
         raise CommandError(f"{name} {sentence}", USAGE)

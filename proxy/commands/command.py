@@ -50,7 +50,11 @@ Tenant = Annotated[
     str | None, typer.Option("--tenant", metavar="NAME", help="Whose memory, for administrators.")
 ]
 Config = Annotated[
-    Path | None, typer.Option("--config", metavar="FILE", help="The proxy's TOML file; as --store.")
+    Path | None,
+    # What cannot be read is told with all other mistakes.
+    typer.Option(
+        "--config", metavar="FILE", readable=False, help="The proxy's TOML file; as --store."
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON, an object a line, for programs.")]
 User = Annotated[str, typer.Argument(help="The person's id.")]

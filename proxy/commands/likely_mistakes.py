@@ -42,6 +42,8 @@ def setting_warnings(settings: Settings) -> Iterator[tuple[str, str]]:
         yield "server.admin_key", text
     if public and settings.tenancy.mode == "single":
         yield "tenancy.mode", '"single" gives everybody who can connect the same memory'
+    if settings.clients and settings.tenancy.mode != "clients":
+        yield "clients", 'are for tenancy.mode = "clients": in this mode every key is let in'
     yield from _upstream_warnings(settings)
     yield from unmet(settings)
     yield from _listed_upstream_warnings(settings, public=public)

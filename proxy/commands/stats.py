@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
+from rich.console import JustifyMethod
 from rich.table import Table
 
 from proxy.commands.command import CommandContext, OnlyUser, command
@@ -27,12 +28,17 @@ def stats(
     counted = ("exchanges", "prompt", "completion", "cached", "written", "injected")
     headings = ("since", *counted, "p50 ms", "p95")
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in headings:
-        table.add_column(heading, justify="left" if heading == "since" else "right")
-    for row in found["series"]:
-        table.add_row(clock(row["at"])[: 16 if bucket == "hour" else 10], *_numbers(row))
-    table.add_row("all", *_numbers(found["totals"]), style="bold")
-    context.out.console.print(table)
+    length = 16 if bucket == "hour" else 10
+    rows = [[clock(row["at"])[:length], *_numbers(row)] for row in found["series"]]
+    rows.append(["all", *_numbers(found["totals"])])
+    for heading, *cells in zip(headings, *rows, strict=True):
+        # In a narrow terminal lines break: a day or a number that is cut says nothing.
+        whole = max(map(len, (heading, *cells)))
+        side: JustifyMethod = "left" if heading == "since" else "right"
+        table.add_column(heading, justify=side, min_width=whole)
+    for row in rows:
+        table.add_row(*row, style="bold" if row is rows[-1] else None)
+    context.out.console.print(table, crop=False)
     if sentence := missing_usage_note(found["totals"]):
         context.out.note(sentence)
     if not found["complete"]:

@@ -144,6 +144,7 @@ def _response_of(name: str, status: str, output: Sequence[Json]) -> Json:
         "instructions": None,
         "metadata": {},
         "parallel_tool_calls": True,
+        "store": False,
         "tool_choice": "auto",
         "tools": [],
         "usage": None,

@@ -26,6 +26,11 @@ from proxy.settings import DEMO, ServerSettings, Settings
 SECONDS = 5.0
 """For the demo's own server to end, once nobody asks it any more."""
 
+STATELESS = (
+    "The demo's model keeps no responses and no conversations. The proxy keeps them for it, once it"
+    " is started with MEMORY_PROXY_MEMORY__EMULATE_RESPONSE_STATE=true in its environment."
+)
+
 Answering = Callable[[Sequence[Json], Sequence[Json]], Json]
 
 
@@ -53,9 +58,12 @@ class PretendedUpstream:
             messages, tools = api.heard(body), body.get("tools") or ()
             said = self._answering(messages, tools)
             used = self._used(body, messages, said)
+            goes_on = body.get("previous_response_id") or body.get("conversation")
         except (ValueError, LookupError, TypeError, AttributeError):
             wanted = "a JSON object with its messages, or input"
             return _refused(400, f"The body is no request for {api.path}: {wanted}.")
+        if api.path == "/v1/responses" and goes_on:
+            return _refused(404, STATELESS)
         if not writes(messages):
             self.received = messages
         name = f"{api.prefix}{uuid4().hex}"  # some clients tell answers apart by it
@@ -75,6 +83,8 @@ async def _models(request: Request) -> Response:
 
 
 async def _nothing(request: Request) -> Response:
+    if request.path_params["path"].startswith(("v1/responses/", "v1/conversations")):
+        return _refused(404, STATELESS)
     known = ", ".join(each.path for each in APIS)
     return _refused(404, f"The demo's model knows {known} and /v1/models alone.")
 

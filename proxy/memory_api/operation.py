@@ -19,9 +19,10 @@ from proxy.memory_api.access import Access
 from proxy.memory_api.api import Api
 from proxy.memory_api.body import Kind, read_one
 from proxy.memory_api.call import Call, FromRequest, Reader
-from proxy.memory_api.conditions import Conditions
+from proxy.memory_api.conditions import READ_METHODS, Conditions
 from proxy.memory_api.endpoint import Handler
 from proxy.memory_api.errors import Failure
+from proxy.memory_api.fields import invalid
 from proxy.memory_api.idempotency import IdempotentRequest
 from proxy.memory_api.objects import reply
 from proxy.memory_api.openapi.operation import (
@@ -33,6 +34,7 @@ from proxy.memory_api.openapi.operation import (
     Parameter,
     Schema,
 )
+from proxy.memory_api.parameters import TENANT
 from proxy.wire.limits import CHANGE_RESERVE, READ_RESERVE
 
 Run = Callable[..., Awaitable[object]]
@@ -97,6 +99,8 @@ def handler_of(operation: Operation, api: Api, access: Access) -> Handler:
 
     async def handle(request: Request) -> Response:
         tenant = await _tenant(operation, access, request)
+        if request.method not in READ_METHODS:
+            _check_query(operation, request)
         reservation = api.byte_budgets.reserve_for(request.scope, tenant)
         call = Call(api, access, request, tenant, reservation)
         arguments = [await _await_if_needed(reader(call)) for reader in operation.readers]
@@ -128,6 +132,14 @@ async def _tenant(operation: Operation, access: Access, request: Request) -> str
     ):
         return ""
     return access.tenant(request)
+
+
+def _check_query(operation: Operation, request: Request) -> None:
+    """Who misspells ``dry_run`` erases nothing.  Raises ProxyError."""
+    names = [each.name for each in (*operation.parameters, TENANT) if each.place == "query"]
+    for name in request.query_params:
+        if name not in names:
+            raise invalid(f"The query's {name} is none of: {', '.join(names)}.", name)
 
 
 async def _await_if_needed(value: Any) -> object:

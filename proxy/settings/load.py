@@ -30,7 +30,6 @@ _TIME = re.compile(r"timeout$|seconds$|^ttl$")
 """Names of settings that are times."""
 
 _SENTENCES = {
-    "model_type": "must be a table",
     "dict_type": "must be a table",
     "tuple_type": 'must be a list; in the environment that is JSON such as ["a", "b"]',
     "missing": "is missing",
@@ -99,15 +98,25 @@ def _file(named_by: str, path: Path, problems: list[str]) -> list[PydanticBaseSe
     """The file as a source; none, and a problem told, where it cannot be read."""
     try:
         file = ConfigFile(path)
-        problems += (f"{_name(place, {})}: must be a table" for place in file.not_tables)
+        problems += (f"{_name(place, {})}: {_table(place)}" for place in file.not_tables)
         return [file]
     except OSError as error:
         problems.append(f"{named_by} {path}: {error.strerror or error}")
     except tomllib.TOMLDecodeError as error:
-        problems.append(f"{named_by} {path}: is not TOML: {error}")
+        problems.append(f"{named_by} {path}: is not TOML: {_not_toml(str(error))}")
     except UnicodeDecodeError:
         problems.append(f"{named_by} {path}: is not UTF-8 text: save it as such")
     return []
+
+
+def _not_toml(message: str) -> str:
+    """What the parser says, with what to do about the mistakes that people make most."""
+    if twice := re.match(r"Cannot declare \((.+?),?\) twice", message):
+        name = twice[1].replace("'", "").replace(", ", ".")
+        return f"[{name}] stands there twice: put all of it below one{message[twice.end() :]}"
+    if message.startswith("Invalid value"):
+        return f"{message}: text stands in quotes, and true and false are written small"
+    return message
 
 
 def _without_follow_ups(error: ValidationError) -> list[ErrorDetails]:
@@ -127,11 +136,22 @@ def _sentence(place: Location, error: ErrorDetails) -> str:
     kind = error["type"]
     if kind == "extra_forbidden":
         return _unknown(place)
+    if kind == "model_type" or (kind == "tuple_type" and settings_in((*place, 0))):
+        return _table(place)
     message = _SENTENCES.get(kind) or _rephrase(error["msg"])
     if not kind.startswith(_SHOWN_INPUTS):
         return message
     unit = "; it is in seconds" if _TIME.search(str(place[-1])) else ""
     return f"{message} (it is {error['input']!r}{unit})"
+
+
+def _table(place: Location) -> str:
+    """How a section is written, or a list of them."""
+    if settings_in((*place, 0)):
+        return f"must be a list; write [[{place[-1]}]], in the environment JSON"
+    if "enabled" not in settings_in(place):
+        return "must be a table"
+    return f"must be a table: write [{_name(place, {})}], and enabled = true or false below it"
 
 
 def _rephrase(message: str) -> str:

@@ -33,9 +33,10 @@ _ORIGIN = re.compile(r"https?://[^/?#@\s]+")
 _TRUSTED = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[^\s/?#@:\[\]*]+)(?::[0-9]{1,5})?")
 
 
-def _is_switch(field: FieldInfo) -> bool:
+def _may_be_switch(field: FieldInfo) -> bool:
+    """Whether it is one, or a table, of which pydantic says so itself."""
     kind = field.annotation
-    return bool in (kind, *get_args(kind))
+    return bool in (kind, *get_args(kind)) or (isinstance(kind, type) and issubclass(kind, Section))
 
 
 class Section(BaseModel):
@@ -47,19 +48,19 @@ class Section(BaseModel):
     @classmethod
     def _no_switch(cls, value: object, info: ValidationInfo) -> object:
         """Reject true and false for numbers: pydantic would take true for 1."""
-        if isinstance(value, bool) and not _is_switch(cls.model_fields[info.field_name or ""]):
+        if isinstance(value, bool) and not _may_be_switch(cls.model_fields[info.field_name or ""]):
             raise ValueError("must not be true or false: it is no switch")
         return value
 
 
-def http_url(text: str) -> str:
+def http_url(text: str, example: str = "http://127.0.0.1:11434/v1") -> str:
     try:
         url = urlsplit(text)
         whole = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
     except ValueError:  # a port that is no number, or half a bracket
         whole = False
     if not whole:
-        raise ValueError("must be a URL such as http://127.0.0.1:11434/v1")
+        raise ValueError(f"must be a URL such as {example}")
     if re.search(r"[\s\x00-\x1f]", text):
         raise ValueError("must not hold white space")
     return text
@@ -72,6 +73,10 @@ def upstream_url(text: str) -> str:
     if found := _ENDPOINT.search(url.path):
         raise ValueError(f"must be the base URL of the API: leave out {found[0]}")
     return text
+
+
+def egress_url(text: str) -> str:
+    return http_url(text, "http://egress.example.com:3128, of an HTTP proxy")
 
 
 def _main_upstream_url(text: str) -> str:
@@ -108,6 +113,12 @@ def _body_id(text: str) -> str:
 def _origin(text: str) -> str:
     if text != "*" and not _ORIGIN.fullmatch(text):
         raise ValueError("must be an origin such as https://chat.example.com, without a path")
+    return text
+
+
+def _listens_on(text: str) -> str:
+    if re.search(r"[/\[\]]|^[^:]*:[^:]*$", text):
+        raise ValueError("must be a name or an address alone; the port is server.port")
     return text
 
 
@@ -149,7 +160,7 @@ Seconds = Annotated[float, Field(gt=0)]
 class ServerSettings(Section):
     """[server]: our own socket and what we accept on it."""
 
-    host: str = Field(default="127.0.0.1", min_length=1)
+    host: Annotated[str, AfterValidator(_listens_on)] = Field(default="127.0.0.1", min_length=1)
     port: int = Field(default=8080, ge=0, le=65535)
     workers: int = Field(default=1, ge=1, le=1024)
     max_body_bytes: int = Field(default=32 * MIB, ge=1)
@@ -199,7 +210,7 @@ class UpstreamSettings(Section):
     read_timeout: Seconds = 600.0
     trust_env: bool = False
     ca_file: str | None = Field(default=None, min_length=1)
-    proxy: Annotated[str, AfterValidator(http_url)] | None = Field(default=None, repr=False)
+    proxy: Annotated[str, AfterValidator(egress_url)] | None = Field(default=None, repr=False)
     retry_too_long: bool = True
 
 

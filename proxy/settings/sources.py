@@ -29,7 +29,7 @@ FROM_FILE = "_FILE"
 """Suffix of variables that name a file with the value, like secrets of containers."""
 
 NOT_SETTINGS = frozenset(
-    {CONFIG, DEFAULTS, *(f"{PREFIX}{name}" for name in ("URL", "KEY", "TENANT"))}
+    {CONFIG, DEFAULTS, *(f"{PREFIX}{name}" for name in ("URL", "KEY", "KEY_FILE", "TENANT"))}
 )
 """Variables that are not settings: the files, and how commands reach a running proxy."""
 

@@ -14,8 +14,8 @@ from proxy.settings.sections import (
     Seconds,
     Secret,
     Section,
+    egress_url,
     header_name,
-    http_url,
     secret,
     upstream_url,
 )
@@ -58,7 +58,7 @@ class ListedUpstream(Section):
     read_timeout: Seconds | None = None
     trust_env: bool | None = None
     ca_file: str | None = Field(default=None, min_length=1)
-    proxy: Annotated[str, AfterValidator(http_url)] | None = Field(default=None, repr=False)
+    proxy: Annotated[str, AfterValidator(egress_url)] | None = Field(default=None, repr=False)
 
     @field_validator("headers")
     @classmethod

@@ -216,3 +216,12 @@ async def test_escape_leaves_a_search_box_and_keeps_what_was_searched(visit: Con
     await page.keyboard.press("?")
     keys = page.get_by_role("dialog", name="Keyboard shortcuts")
     await expect(keys).to_contain_text("From the search box to its results")
+
+
+@pytest.mark.parametrize(
+    ("address", "name"), [("#/sessions/talk", "Sessions talk"), ("#/users/kim", "Users kim")]
+)
+async def test_a_heading_is_heard_as_words(visit: Console, address: str, name: str) -> None:
+    await visit.seed("talk", "Hello", user="kim")
+    await visit.sign_in(address)
+    await expect(visit.page.get_by_role("heading", level=1)).to_have_accessible_name(name)

@@ -167,6 +167,29 @@ def test_tenants_are_the_administrators_to_list(key: str, program: Program) -> N
     assert (result.exit_code, result.stdout) == (4, "")
 
 
+@pytest.mark.parametrize("at", ["proxy", "store"])
+def test_keys_may_be_files_as_those_of_serve_are(
+    at: str, program: Program, talked: str, tmp_path: Path
+) -> None:
+    where = ["--url", program.url] if at == "proxy" else ["--store", program.store]
+    for name, key in (("KEY", KEY), ("ADMIN_KEY", ADMIN)):
+        (tmp_path / name).write_text(f"{key}\n")
+    own = {"MEMORY_PROXY_KEY_FILE": str(tmp_path / "KEY")}
+    shown = RUNNER.invoke(app, ["sessions", "show", talked, *where], env=own)
+    assert shown.exit_code == 0, shown.output
+    admin = {"MEMORY_PROXY_ADMIN_KEY_FILE": str(tmp_path / "ADMIN_KEY")}
+    listed = RUNNER.invoke(app, ["tenants", "list", *where], env=admin)
+    assert listed.exit_code == 0, listed.output
+
+
+def test_a_file_of_a_key_that_is_not_there_is_told(program: Program) -> None:
+    arguments = ["sessions", "list", "--url", program.url]
+    result = RUNNER.invoke(app, arguments, env={"MEMORY_PROXY_KEY_FILE": "/no/such"})
+    assert (result.exit_code, result.stdout) == (2, "")
+    told = "memory-proxy: MEMORY_PROXY_KEY_FILE: /no/such: No such file or directory\n"
+    assert result.stderr == told
+
+
 @pytest.mark.parametrize("key", ["sk-hush\n", "sk-hush\r\nX-Admin: 1", "sk hush", "sk-hüsh"])
 @pytest.mark.parametrize("name", ["MEMORY_PROXY_KEY", "MEMORY_PROXY_ADMIN_KEY"])
 def test_what_no_header_carries_is_no_key_and_is_not_told(

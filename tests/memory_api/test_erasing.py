@@ -175,6 +175,18 @@ async def test_an_erased_session_can_be_begun_anew(client: httpx.AsyncClient) ->
 
 
 @pytest.mark.parametrize("path", [f"{SESSIONS}/s", f"{USERS}/kai"])
+@pytest.mark.parametrize("name", ["dryrun", "dry-run", "dryRun"])
+async def test_a_dry_run_that_is_misspelt_erases_nothing(
+    client: httpx.AsyncClient, path: str, name: str
+) -> None:
+    await seed(client, "s", *talk("hello"), user="kai")
+    response = await client.delete(f"{path}?{name}=true")
+    assert response.status_code == 400 and error_of(response)["param"] == name
+    assert error_of(response)["message"] == f"The query's {name} is none of: dry_run, tenant."
+    assert (await client.get(f"{SESSIONS}/s")).status_code == 200
+
+
+@pytest.mark.parametrize("path", [f"{SESSIONS}/s", f"{USERS}/kai"])
 @pytest.mark.parametrize("said", ["yes", "1", "", "True"])
 async def test_a_dry_run_is_asked_for_in_so_many_words(
     client: httpx.AsyncClient, path: str, said: str

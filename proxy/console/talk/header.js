@@ -11,7 +11,7 @@ import { html } from "../vendor/preact.js";
 export function Header({ session, id, actions, inspecting, inspect, children }) {
   return html`<header class="head talk-head">
     <div class="talk-name">
-      <h1><a class="up" href=${links.sessions}>${t("nav.sessions")}<span aria-hidden="true"> / </span></a><bdi class=${session?.title ? "" : "mono"}>${oneLine(session?.title ?? id)}</bdi></h1>
+      <h1><a class="up" href=${links.sessions}>${t("nav.sessions")}<span aria-hidden="true"> /</span> </a><bdi class=${session?.title ? "" : "mono"}>${oneLine(session?.title ?? id)}</bdi></h1>
       ${session && html`<${Facts} session=${session} />`}
     </div>
     <div class="head-end">

@@ -34,7 +34,7 @@ export function Person({ id }) {
   const unknown = person.error?.status === 404;
   return html`<div class="page person">
     <header class="head">
-      <h1><a class="up" href=${links.users}>${t("nav.users")}<span aria-hidden="true"> / </span></a><bdi>${id}</bdi></h1>
+      <h1><a class="up" href=${links.users}>${t("nav.users")}<span aria-hidden="true"> /</span> </a><bdi>${id}</bdi></h1>
       <div class="head-end">
         <button type="button" class="button" onClick=${() => setExporting(true)}>${t("export")}</button>
         <button type="button" class="button danger-quiet" onClick=${() => setErasing(true)}>${t("erase")}</button>

@@ -125,7 +125,7 @@ class Conversations:
             return UnreadBody(None, body, "not_chat")
         format = _format_of(call)
         read = partial(format.read, plain, rules.profile.max_inline_media_bytes)
-        request = await self._services.threads.run(len(plain), read)
+        request = await self._services.threads.run(call.caller.tenant, len(plain), read)
         if not isinstance(request, ChatRequest):
             return UnreadBody(session, body, request)
         if format.is_side_request(request, call.headers):

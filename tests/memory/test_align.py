@@ -26,6 +26,7 @@ from proxy.memory.reconciliation.align import (
 )
 from proxy.memory.reconciliation.match import CompareAnswers, Intent
 from proxy.memory.recording.commit import pending_record
+from proxy.process.threads import SharedThreads
 from tests.support.steps import steps
 from tests.support.talk.shorthand import message, rerendered, talk
 
@@ -288,7 +289,7 @@ def planned(snapshot: Snapshot, m: Sequence[ChatMessage], window: Window) -> Non
         return rerendered
 
     is_sufficient(snapshot, m, Intent())
-    planner = Planner(Nothing(), AtOnce(), comparing)  # type: ignore[arg-type]
+    planner = Planner(Nothing(), SharedThreads(AtOnce()), comparing)  # type: ignore[arg-type]
     key = SessionKey("t", "s")
     found = asyncio.run(planner.plan(key, snapshot, m, Intent(), PromptRules(window=window)))
     pending_record(found.plan, found.prompt, m, snapshot)

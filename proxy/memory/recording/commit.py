@@ -158,7 +158,9 @@ async def plan_deferred(
     log, began = snapshot.log, deferred.meta.exchange.started_at
     intent = _behind_unseen_turns(deferred.intent, log, began)
     said = await planner.run(
-        len(deferred.messages), lambda: [each.message for each in deferred.messages]
+        key.tenant,
+        len(deferred.messages),
+        lambda: [each.message for each in deferred.messages],
     )
     planned = await planner.plan(key, snapshot, said, intent, rules)
 
@@ -172,7 +174,7 @@ async def plan_deferred(
 
     bodies = [*(message.raw for message in said), *(each.body for each in deferred.answers)]
     size = len(log) + len(said) + sum(map(len, bodies)) // PLANNED_BYTES
-    return await planner.run(size, built)
+    return await planner.run(key.tenant, size, built)
 
 
 def _behind_unseen_turns(intent: Intent, log: Sequence[Entry], began: float) -> Intent:

@@ -84,8 +84,8 @@ class Conversations:
         if exchange.recorded:
             await self._turns.wait_settled(exchange.context.key)
             exchange, attempt = self._attempts.register(exchange)
-        outgoing = await self._first_attempt(call, exchange)
         with self._turns.turn(exchange.context.key, call.guard()) as presence:
+            outgoing = await self._first_attempt(call, exchange)
             outgoing, reply, recording = await self._upstream_caller.call_upstream(call, outgoing)
             if self._on_answered is not None and reply.status < 400:
                 self._on_answered(call.caller.tenant, call.headers, call.upstream)

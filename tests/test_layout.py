@@ -154,7 +154,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
     ),
     # They run in other programs, and speak HTTP alone.
     "integrations": frozenset(),
-    "memory": frozenset({"chat", "process.sqlite_file"}),
+    "memory": frozenset({"chat", "process.sqlite_file", "process.threads"}),
     "chat": frozenset(),
     "formats": frozenset({"chat", "errors"}),
     "wire": frozenset({"errors", "process"}),

@@ -51,7 +51,7 @@ from proxy.memory_api.api import Api, LongTimeoutStores
 from proxy.memory_api.conversations.message_edit import remove
 from proxy.memory_api.erasure.caches import TextCaches
 from proxy.memory_api.routes import admin_routes
-from proxy.process.threads import thread_pool
+from proxy.process.threads import SharedThreads, shared_pool
 from proxy.recall.recaller import RecallAdmin
 from proxy.rewrite.rewriter import Rewriter
 from proxy.settings import ClientSettings, Settings
@@ -60,9 +60,6 @@ from proxy.upstreams.choice import Upstreams
 from proxy.upstreams.windows import ContextWindows
 from proxy.wire.hosts import Trusted
 from proxy.wire.limits import ByteBudgets
-
-PLANNER_THREADS = 2
-"""Threads in which long conversations are planned."""
 
 
 class Parts(msgspec.Struct, frozen=True, dict=True):
@@ -242,15 +239,15 @@ def _recorder(
     writing: Writing | None,
 ) -> Recorder:
     """The recorder; ``timeout``: seconds for loading a session."""
-    threads = thread_pool(PLANNER_THREADS, "planning")
+    threads = shared_pool("planning")
     resources.opened.callback(threads.shutdown, wait=False, cancel_futures=True)
-    locks = Locks[SessionKey]()
+    planning, locks = SharedThreads(threads), Locks[SessionKey]()
 
     def counter(model: str | None) -> Count:
         return resources.tokenizers.counter_for(model).count
 
     live, long_timeout = (
-        ReplayContext(store, Planner(store, threads), CommitSettler(store, locks), counter)
+        ReplayContext(store, Planner(store, planning), CommitSettler(store, locks), counter)
         for store in (resources.store, resources.long_timeout_store)
     )
     listeners = Listeners(

@@ -84,8 +84,8 @@ class Conversations:
         if exchange.recorded:
             await self._turns.wait_settled(exchange.context.key)
             exchange, attempt = self._attempts.register(exchange)
-        outgoing = await self._first_attempt(call, exchange)
         with self._turns.turn(exchange.context.key, call.guard()) as presence:
+            outgoing = await self._first_attempt(call, exchange)
             outgoing, reply, recording = await self._upstream_caller.call_upstream(call, outgoing)
             if self._on_answered is not None and reply.status < 400:
                 self._on_answered(call.caller.tenant, call.headers, call.upstream)
@@ -125,7 +125,7 @@ class Conversations:
             return UnreadBody(None, body, "not_chat")
         format = _format_of(call)
         read = partial(format.read, plain, rules.profile.max_inline_media_bytes)
-        request = await self._services.threads.run(len(plain), read)
+        request = await self._services.threads.run(call.caller.tenant, len(plain), read)
         if not isinstance(request, ChatRequest):
             return UnreadBody(session, body, request)
         if format.is_side_request(request, call.headers):

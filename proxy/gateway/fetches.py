@@ -84,7 +84,9 @@ class FetchedResponseRecorder:
             return
         answer = reply.choices[0]
         build_amendment = partial(late_answer, snapshot, answer, reply.usage, count)
-        amendment = await self._services.threads.run(len(answer.body), build_amendment)
+        amendment = await self._services.threads.run(
+            self._key.tenant, len(answer.body), build_amendment
+        )
         if amendment is not None:
             await recorder.amend(self._key, amendment)
 

@@ -62,17 +62,19 @@ class Preview:
         """
         context = self._context(key, profile, user)
         threads, max_media_bytes = self._services.threads, context.profile.max_inline_media_bytes
-        request = await threads.run(len(body), partial(FORMAT.read, body, max_media_bytes))
+        request = await threads.run(
+            key.tenant, len(body), partial(FORMAT.read, body, max_media_bytes)
+        )
         if not isinstance(request, ChatRequest):
             return None
         exchange = ChatExchange.start(FORMAT, request, body, context, self._services)
         outgoing = await prepare(exchange, self._services)
         prompt = outgoing.prompt
         assert isinstance(prompt, AssembledPrompt)  # a preview does not go on without memory
-        messages = await threads.run(len(body), lambda: _messages_in(outgoing.body()))
+        messages = await threads.run(key.tenant, len(body), lambda: _messages_in(outgoing.body()))
         return PreviewResult(
             messages=messages,
-            tokens=await threads.sum_tokens(exchange.counter.count, messages),
+            tokens=await threads.sum_tokens(key.tenant, exchange.counter.count, messages),
             injection=outgoing.injection(outgoing.report, self._services.known_runs),
             count=prompt.recalled,
             recalled=prompt.recall.recollection.all,

@@ -54,14 +54,15 @@ async def _look_up_references(exchange: ChatExchange, services: Services) -> Cha
     key, size = exchange.context.key, len(exchange.body)
     try:
         snapshot = await services.recorder.load_answers_until(key, search.is_complete)
-        references = await services.threads.run(size, partial(search.result, snapshot))
+        references = await services.threads.run(key.tenant, size, partial(search.result, snapshot))
         if state.previous and references.previous is None:
             references = await _superseded(exchange, services, search, references)
     except StoreError as failure:
         logger.warning("what a request names is not looked up: %s", failure)
         return exchange
     size += sum(map(len, references.parts.values()))
-    return await services.threads.run(size, partial(_with_references, exchange, format, references))
+    with_references = partial(_with_references, exchange, format, references)
+    return await services.threads.run(key.tenant, size, with_references)
 
 
 async def _superseded(

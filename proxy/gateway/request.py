@@ -86,7 +86,7 @@ class ProxyRequest(msgspec.Struct):
         self, body: bytes, coding: bytes, limit: int, threads: RequestThreads
     ) -> bytes | None:
         await self.reservation.reserve_body(max(len(body), limit))
-        plain = await threads.run(limit, partial(decoded, body, coding, limit))
+        plain = await threads.run(self.caller.tenant, limit, partial(decoded, body, coding, limit))
         await self.reservation.reserve_body(max(len(body), len(plain or b"")))
         return plain and plain.removeprefix(BOM)
 

@@ -7,9 +7,7 @@ summary covers.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -44,6 +42,7 @@ from proxy.memory.reconciliation.plan import Plan
 from proxy.memory.reconciliation.reconcile import answer_comparison, reconcile
 from proxy.memory.reconciliation.retry import retried_exchange
 from proxy.memory.store import Memory, Summaries
+from proxy.process.threads import SharedThreads, shared_pool
 
 T = TypeVar("T")
 
@@ -73,6 +72,10 @@ class PlanningStore(Memory, Archive, Summaries, Protocol):
     """The part of a store that planning needs."""
 
 
+def planning_threads() -> SharedThreads:
+    return SharedThreads(shared_pool("planning"))
+
+
 class Planner(msgspec.Struct, frozen=True):
     """Plans requests over a store; raises what the store raises.
 
@@ -80,15 +83,15 @@ class Planner(msgspec.Struct, frozen=True):
     """
 
     store: PlanningStore
-    threads: Executor | None = None
+    threads: SharedThreads = msgspec.field(default_factory=planning_threads)
     answer_comparison: Callable[[Mapping[str, bytes]], CompareAnswers] = answer_comparison
     """Makes the function that compares answers from the JSON of stored ones by id."""
 
-    async def run(self, size: int, work: Callable[[], T]) -> T:
+    async def run(self, tenant: str, size: int, work: Callable[[], T]) -> T:
         """The result of ``work`` on ``size`` messages, in a thread if they are many."""
         if size <= LONG_LOG:
             return work()
-        return await asyncio.get_running_loop().run_in_executor(self.threads, work)
+        return await self.threads.run(tenant, work)
 
     async def plan(
         self,
@@ -100,22 +103,24 @@ class Planner(msgspec.Struct, frozen=True):
     ) -> PlannedRequest:
         """The plan for a request, given a snapshot that ``is_sufficient``."""
         seen = on_branch(snapshot, intent)
-        m = await self._split_answers(m, seen.log)
+        m = await self._split_answers(key.tenant, m, seen.log)
         bodies, length = snapshot.bodies, len(seen.log) + len(m)
-        if wanted := await self.run(length, partial(bodies_to_compare, seen, m)):
+        if wanted := await self.run(key.tenant, length, partial(bodies_to_compare, seen, m)):
             bodies = {**bodies, **await self.store.bodies(key, wanted)}
         compare_answers = self.answer_comparison(bodies)
-        plan = await self.run(length, partial(plan_of, seen, m, intent, compare_answers))
+        plan = await self.run(
+            key.tenant, length, partial(plan_of, seen, m, intent, compare_answers)
+        )
         if doubts := doubtful_answers(seen.log, plan, m):
             returned = await self._find_returned(key, doubts)
             again = partial(reconcile, seen, m, intent, compare_answers, returned)
-            plan = await self.run(length, again) if returned else plan
+            plan = await self.run(key.tenant, length, again) if returned else plan
         if seen is not snapshot:
             plan = with_switch(plan, snapshot.log, seen.log)
         if rules.summaries is not None and (changed := _summarised_changes(snapshot, plan)):
             summary = _newest_unaffected(await self.store.summaries(key), changed)
             snapshot = replace(snapshot, summary=summary)
-        prompt = await self.run(length, partial(compose, snapshot, plan, m, rules))
+        prompt = await self.run(key.tenant, length, partial(compose, snapshot, plan, m, rules))
         if missing := prompt.missing_bodies(bodies):
             bodies = {**bodies, **await self.store.bodies(key, missing)}
         return PlannedRequest(snapshot, plan, prompt, bodies, m)
@@ -129,7 +134,7 @@ class Planner(msgspec.Struct, frozen=True):
         return answers_before_calls(doubts, page.items)
 
     async def _split_answers(
-        self, m: Sequence[ChatMessage], log: Sequence[Entry]
+        self, tenant: str, m: Sequence[ChatMessage], log: Sequence[Entry]
     ) -> Sequence[ChatMessage]:
         """The messages, with answers split that the log has as several.  Nearly always there are
         none, so that the log is not searched."""
@@ -137,7 +142,8 @@ class Planner(msgspec.Struct, frozen=True):
             return m
         known = known_digests(log)
         size = split_cost(m, known)
-        return await self.run(size, partial(split_known_answers, m, known)) if size else m
+        work = partial(split_known_answers, m, known)
+        return await self.run(tenant, size, work) if size else m
 
 
 def _summarised_changes(snapshot: Snapshot, plan: Plan) -> list[Position]:

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
+from typing import TypeVar
+from weakref import WeakValueDictionary
+
+T = TypeVar("T")
+
+MAX_TENANT_THREADS = 2
+"""Threads that one tenant may occupy."""
 
 
 def never_preempt() -> None:
@@ -26,3 +35,33 @@ def thread_pool(size: int | None, name: str) -> ThreadPoolExecutor:
     """At most ``size`` such threads, None for as many as asyncio's own pool has; ``name`` is part
     of their names."""
     return ThreadPoolExecutor(size, name, initializer=never_preempt)
+
+
+def shared_pool(name: str) -> ThreadPoolExecutor:
+    """The threads of ``SharedThreads``; ``name`` is part of their names."""
+    return thread_pool(MAX_TENANT_THREADS + 1, name)
+
+
+class SharedThreads:
+    """Threads for the work of several tenants, one more than one of them may occupy: whoever brings
+    much at once waits for itself, and others find a thread free."""
+
+    def __init__(self, threads: Executor) -> None:
+        """``threads``: of ``shared_pool``, or another executor."""
+        self._threads = threads
+        self._places: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+
+    async def run(self, tenant: str, work: Callable[[], T]) -> T:
+        """The result of ``work``.  It takes a place of its tenant until it is done, also where the
+        caller is cancelled before."""
+        loop = asyncio.get_running_loop()
+        places = self._places.setdefault(tenant, asyncio.Semaphore(MAX_TENANT_THREADS))
+        await places.acquire()
+        job = self._threads.submit(work)
+
+        def leave(_: Future[T]) -> None:
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(places.release)
+
+        job.add_done_callback(leave)
+        return await asyncio.wrap_future(job)

@@ -76,14 +76,14 @@ async def _rest(
     return buffer.getvalue()  # without a copy
 
 
-def _pieces(body: bytes) -> Iterator[bytes]:
+def _pieces(body: bytes, size: int = PIECE) -> Iterator[bytes]:
     view = memoryview(body)
-    return (bytes(view[at : at + PIECE]) for at in range(0, len(view), PIECE))
+    return (bytes(view[at : at + size]) for at in range(0, len(view), size))
 
 
-async def in_pieces(body: bytes) -> AsyncIterator[bytes]:
+async def in_pieces(body: bytes, size: int = PIECE) -> AsyncIterator[bytes]:
     """A long body in pieces; yields to the event loop after each, even if it is taken at once."""
-    for piece in _pieces(body):
+    for piece in _pieces(body, size):
         yield piece
         await asyncio.sleep(0)
 

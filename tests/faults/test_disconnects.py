@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.processes.redis import Server
 from tests.support.processes.running import Running, running, settings_for
 from tests.support.store.inside import (
     AUTHORIZATION,
@@ -96,6 +97,20 @@ async def test_a_client_that_leaves_before_the_head_leaves_nothing(
         await nothing_left(proxy)
     async with store_at(settings.store.url) as store:
         assert [(await recorded(store, f"s{n}")).said for n in range(10)] == [[]] * 10
+
+
+async def test_a_client_that_leaves_while_memory_is_loaded_ends_its_request(
+    up: ScriptedUpstream, server: Server, tmp_path: Path
+) -> None:
+    settings = settings_for(tmp_path, up.url, store__url=server.url, store__timeout=2 * PATIENCE)
+    async with running(settings) as proxy:
+        with server.paused():
+            client = await asks(proxy, "s")
+            while not proxy.server.server_state.tasks:
+                await asyncio.sleep(0.001)
+            client.leave()
+            await nothing_left(proxy)
+    assert up.requests == []
 
 
 async def test_a_client_that_leaves_a_plain_answer_has_asked_all_the_same(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import random
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
@@ -25,7 +26,8 @@ from proxy.memory.reconciliation.align import (
     last_run,
 )
 from proxy.memory.reconciliation.match import CompareAnswers, Intent
-from proxy.memory.recording.commit import pending_record
+from proxy.memory.recording.commit import PendingRecord, pending_record
+from proxy.process.threads import SharedThreads
 from tests.support.steps import steps
 from tests.support.talk.shorthand import message, rerendered, talk
 
@@ -281,17 +283,17 @@ def stored(said: Sequence[ChatMessage]) -> Snapshot:
     return Snapshot(exists=True, log=tuple(log), last=last, messages=len(log), tokens=10 * len(log))
 
 
-def planned(snapshot: Snapshot, m: Sequence[ChatMessage], window: Window) -> None:
+def planned(snapshot: Snapshot, m: Sequence[ChatMessage], window: Window) -> PendingRecord:
     """All that planning does for a request, the store's own time aside."""
 
     def comparing(bodies: object) -> CompareAnswers:
         return rerendered
 
     is_sufficient(snapshot, m, Intent())
-    planner = Planner(Nothing(), AtOnce(), comparing)  # type: ignore[arg-type]
+    planner = Planner(Nothing(), SharedThreads(AtOnce()), comparing)  # type: ignore[arg-type]
     key = SessionKey("t", "s")
     found = asyncio.run(planner.plan(key, snapshot, m, Intent(), PromptRules(window=window)))
-    pending_record(found.plan, found.prompt, m, snapshot)
+    return pending_record(found.plan, found.prompt, m, snapshot)
 
 
 class AtOnce(Executor):
@@ -325,3 +327,10 @@ def test_results_sent_again_take_steps_that_grow_with_the_messages_alone() -> No
         return steps(lambda: planned(stored(said), results, Window()))
 
     assert work(400) < 5 * work(100)
+
+
+def test_messages_that_wait_for_the_reply_are_nothing_to_the_garbage_collector() -> None:
+    new = [message(f"u {n}", "user") for n in range(3)]
+    pending = planned(Snapshot(), new, Window()).recorded()
+    assert len(pending.pending_messages) == 3
+    assert not any(gc.is_tracked(each) for each in pending.pending_messages)

@@ -272,8 +272,8 @@ async def test_a_session_of_which_a_part_is_gone_goes_on_and_is_told_of_once(
 async def test_long_conversations_are_planned_beside_the_loop(bench: Workbench) -> None:
     planner = Planner(bench.store)
     here = threading.get_ident()
-    assert await planner.run(LONG_LOG, threading.get_ident) == here
-    assert await planner.run(LONG_LOG + 1, threading.get_ident) != here
+    assert await planner.run("t", LONG_LOG, threading.get_ident) == here
+    assert await planner.run("t", LONG_LOG + 1, threading.get_ident) != here
 
 
 def test_the_sessions_in_trouble_that_are_remembered_are_bounded() -> None:

@@ -28,6 +28,7 @@ from proxy.memory.recording.commit import (
     plan_deferred,
     spooled_messages,
 )
+from proxy.process.threads import SharedThreads
 from tests.support.faulty import FaultyStore
 from tests.support.store.commits import exchange
 from tests.support.store.recording import KEY, deferred, said, texts
@@ -237,5 +238,5 @@ async def test_what_is_large_is_counted_in_a_thread(size: int, aside: bool) -> N
     with ThreadPoolExecutor(1) as threads:
         what = deferred("late", said("one"), reply="x" * size)
         snapshot = await log(store)
-        await plan_deferred(Planner(store, threads), KEY, snapshot, what, count)
+        await plan_deferred(Planner(store, SharedThreads(threads)), KEY, snapshot, what, count)
     assert (threading.get_ident() not in counted_in) is aside

@@ -17,6 +17,7 @@ from proxy.memory.model import Amendment, Commit, Outcome, SessionKey, SessionVe
 from proxy.memory.planner import Planner
 from proxy.memory.recording.spool import Kind, Spool, SpoolError
 from proxy.memory.store import StoreError
+from proxy.process.threads import SharedThreads
 from tests.support.store.commits import chat, exchange
 from tests.support.store.recording import (
     APART,
@@ -115,7 +116,7 @@ def following(id: str, follows: str, at: float = 1000.0, **fields: Any) -> Commi
 @pytest.mark.parametrize("kind", ["commit", "deferred", "amendment", "more"])
 async def test_a_large_entry_is_read_in_a_thread(bench: Workbench, kind: Kind) -> None:
     with CountingThreads() as threads:
-        planner = Planner(bench.store, threads)
+        planner = Planner(bench.store, SharedThreads(threads))
         recorder = recorder_over(bench.store, bench.spool, planner)
         bench.spool.put(KEY, "x1", kind, b"{" * 1_000_000)
         await recorder.replay()

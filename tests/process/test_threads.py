@@ -3,16 +3,25 @@
 import asyncio
 import os
 import sys
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from proxy.process.runtime import use_quiet_threads
-from proxy.process.threads import never_preempt, thread_pool
+from proxy.process.threads import (
+    MAX_TENANT_THREADS,
+    SharedThreads,
+    never_preempt,
+    shared_pool,
+    thread_pool,
+)
 from tests.support.clock import Clock
 from tests.support.store.files import opened
+from tests.support.waiting import PATIENCE
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a policy of Linux")
 
@@ -70,3 +79,44 @@ async def test_the_threads_of_the_embedded_store_are_such(tmp_path: Path) -> Non
 
 def threads() -> set[int]:
     return {int(each) for each in os.listdir("/proc/self/task")}
+
+
+class Blocked:
+    """Work that notes whose it is, and waits until it is ``over``."""
+
+    def __init__(self) -> None:
+        self.over = threading.Event()
+        self.begun: list[str] = []
+
+    def work(self, tenant: str) -> None:
+        self.begun.append(tenant)
+        assert self.over.wait(PATIENCE)
+
+
+async def test_nobody_waits_for_all_that_another_tenant_has_brought() -> None:
+    with shared_pool("test") as pool:
+        threads, blocked = SharedThreads(pool), Blocked()
+        jobs = [partial(blocked.work, "many") for _ in range(9)]
+        many = [asyncio.create_task(threads.run("many", job)) for job in jobs]
+        await asyncio.sleep(0)
+        async with asyncio.timeout(PATIENCE):
+            assert await threads.run("one", lambda: "done") == "done"
+        assert blocked.begun == ["many"] * MAX_TENANT_THREADS
+        blocked.over.set()
+        await asyncio.gather(*many)
+        assert blocked.begun == ["many"] * 9
+
+
+async def test_work_takes_its_place_until_it_is_done_though_its_caller_left() -> None:
+    with shared_pool("test") as pool:
+        threads, blocked = SharedThreads(pool), Blocked()
+        for _ in range(3 * MAX_TENANT_THREADS):
+            left = asyncio.create_task(threads.run("many", partial(blocked.work, "many")))
+            await asyncio.sleep(0)
+            left.cancel()
+            await asyncio.wait({left})
+        async with asyncio.timeout(PATIENCE):
+            assert await threads.run("one", lambda: "done") == "done"
+        assert len(blocked.begun) <= MAX_TENANT_THREADS
+        blocked.over.set()
+        await threads.run("many", lambda: None)

@@ -17,13 +17,13 @@ from proxy.recall.indexing import state as states
 from proxy.recall.indexing.indexer import (
     BATCH,
     MARGIN,
-    MAX_BYTES_IN_LOOP,
-    MAX_IN_LOOP,
     TRIES,
     Indexer,
 )
+from proxy.recall.indexing.state import MAX_BYTES_IN_LOOP, MAX_IN_LOOP
 from proxy.stores.sqlite import rows
 from tests.support.store.passages import KAI, TENANT, Memory, ids, said
+from tests.support.waiting import PATIENCE
 
 BOAT = "My boat is red."
 
@@ -110,6 +110,27 @@ async def test_what_takes_long_is_not_read_in_the_loop(
     indexer = Indexer(remembering.store, remembering.store, own_text_of, remembering.clock)
     assert await indexer.index_session(key) == len(texts)
     assert len(threads) == 1 and (threading.get_ident() in threads) == here
+
+
+async def test_large_messages_of_one_tenant_take_one_thread_at_a_time(remembering: Memory) -> None:
+    begun, over = list[str](), threading.Event()
+
+    def own_text_of(wire: bytes) -> tuple[str, float]:
+        begun.append("many" if b"many" in wire else "one")
+        assert begun[-1] == "one" or over.wait(PATIENCE)
+        return "soup", 1.0
+
+    indexer = Indexer(remembering.store, remembering.store, own_text_of, remembering.clock)
+    many = [SessionKey(TENANT, f"many-{n}") for n in range(8)]
+    for key in (*many, other := SessionKey("another", "one")):
+        text = f"{key.session} " * MAX_BYTES_IN_LOOP
+        assert await remembering.store.commit(key, said(f"x-{key.session}", text)) == "recorded"
+    indexing_many = asyncio.gather(*map(indexer.index_session, many))
+    async with asyncio.timeout(PATIENCE):
+        assert await indexer.index_session(other) == 1
+    assert begun.count("many") <= 1
+    over.set()
+    assert await indexing_many == [1] * len(many)
 
 
 async def test_large_messages_are_indexed_like_small_ones(remembering: Memory) -> None:

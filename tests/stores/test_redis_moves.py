@@ -12,6 +12,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 
 from proxy.stores.redis.connection import Cluster
 from proxy.stores.redis.wire import ConnectionPool, Node, SentinelPool
+from tests.support.processes.redis import Server
 from tests.support.tcp import TcpServer
 from tests.support.waiting import PATIENCE
 
@@ -73,6 +74,25 @@ async def test_whoever_waits_for_a_master_that_hangs_is_answered_by_the_next_one
     assert await waiting == [b"new"]
     old.wake_at.set()
     assert await asyncio.gather(*(pool.run(("PING",)) for _ in range(4))) == [[b"new"]] * 4
+    await pool.close()
+
+
+@pytest.mark.parametrize("answers", [True, False])
+async def test_who_gives_up_closes_connections_of_others_only_if_nobody_is_answered(
+    server: Server, answers: bool
+) -> None:
+    pool = ConnectionPool(
+        lambda: Connection(host="127.0.0.1", port=server.port, protocol=2, driver_info=None)
+    )
+    await asyncio.gather(*(pool.run(("PING",)) for _ in range(3)))
+    assert repr(pool) == "<ConnectionPool [3 idle]>"
+    slow = asyncio.create_task(pool.run(("BLPOP", "nothing", 0)))
+    await asyncio.sleep(0)
+    if answers:
+        await pool.run(("PING",))
+    slow.cancel()
+    await asyncio.wait({slow})
+    assert repr(pool) == f"<ConnectionPool [{2 if answers else 0} idle]>"
     await pool.close()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -41,6 +42,7 @@ MAX_ERROR = 64 * 1024
 
 _INVALID = (400, 422)
 
+T = TypeVar("T")
 Recording = Callable[[], ExchangeRecorder]
 """Returns the recorder of a reply, which is made while waiting for the upstream."""
 
@@ -76,8 +78,8 @@ class UpstreamCaller:
         refused = self._refusals.media(call.upstream, exchange.context.key, exchange.request.model)
         if not (refused and outgoing.adds_memory):
             return outgoing
-        return await self._services.threads.run(
-            outgoing.memory_bytes, partial(without_refused_media, outgoing, refused)
+        return await self._in_thread(
+            outgoing, outgoing.memory_bytes, partial(without_refused_media, outgoing, refused)
         )
 
     async def _with_tools(self, call: ProxyRequest, outgoing: OutgoingRequest) -> OutgoingRequest:
@@ -85,7 +87,7 @@ class UpstreamCaller:
         if not outgoing.exchange.context.profile.tools.enabled:
             return outgoing
         size = len(outgoing.exchange.body)
-        with_offer = await self._services.threads.run(size, partial(with_tools, outgoing))
+        with_offer = await self._in_thread(outgoing, size, partial(with_tools, outgoing))
         tool_use = with_offer.tools
         refused = tool_use is not None and tool_use.refusal in self._refusals.of(call.upstream)
         return without_tools(with_offer) if refused else with_offer
@@ -122,7 +124,7 @@ class UpstreamCaller:
         first = outgoing
         while True:
             call.report = outgoing.report
-            body = await self._services.threads.run(len(outgoing.exchange.body), outgoing.body)
+            body = await self._in_thread(outgoing, len(outgoing.exchange.body), outgoing.body)
             record = partial(recorder_for, outgoing, call.report, self._services)
             recording = run_soon(record) if outgoing.recorded else None
             reply = await self._send(call, body, rewritten=outgoing.rewritten)
@@ -165,7 +167,7 @@ class UpstreamCaller:
         kind, add_reasoning = outgoing.reasoning_refusal, partial(with_reasoning, body, {})
         is_demanded = self._demands_reasoning(call, outgoing)
         if is_demanded:
-            body = await self._services.threads.run(len(body), add_reasoning)
+            body = await self._in_thread(outgoing, len(body), add_reasoning)
         reply = await self._send(call, body, rewritten=True)
         if is_demanded or kind is None or reply.status not in _INVALID or not _is_small(reply):
             return reply
@@ -173,7 +175,7 @@ class UpstreamCaller:
         if not demands_reasoning(await _read_error(reply)):
             return reply
         await reply.close()
-        body = await self._services.threads.run(len(body), add_reasoning)
+        body = await self._in_thread(outgoing, len(body), add_reasoning)
         reply = await self._send(call, body, rewritten=True)
         if reply.status < 400:
             self._refusals.of(call.upstream).add(kind)
@@ -236,7 +238,7 @@ class UpstreamCaller:
         self, outgoing: OutgoingRequest, body: bytes, status: int, error: bytes
     ) -> OutgoingRequest | None:
         remove_signed = partial(outgoing.exchange.format.without_signed, body, status, error)
-        changed = await self._services.threads.run(len(body), remove_signed)
+        changed = await self._in_thread(outgoing, len(body), remove_signed)
         return None if changed is None else replace(outgoing, body_without_signed=changed)
 
     def _with_less_memory(
@@ -256,9 +258,13 @@ class UpstreamCaller:
     ) -> OutgoingRequest | None:
         if not (outgoing.adds_memory and refuses_media(status, error)):
             return None
-        return await self._services.threads.run(
-            outgoing.memory_bytes, partial(after_media_error, outgoing, first)
+        return await self._in_thread(
+            outgoing, outgoing.memory_bytes, partial(after_media_error, outgoing, first)
         )
+
+    async def _in_thread(self, outgoing: OutgoingRequest, size: int, work: Callable[[], T]) -> T:
+        """``work`` on a request, in a thread if these bytes are many."""
+        return await self._services.threads.run(outgoing.exchange.context.key.tenant, size, work)
 
 
 def _is_about_client_fields(outgoing: OutgoingRequest, error: bytes) -> bool:

@@ -67,7 +67,7 @@ async def _stored_reasoning(
             logger.warning("what was thought is not looked up: %s", failure)
             return
         read = partial(_reasoning_of_cards, batch, bodies)
-        for pair in await services.threads.run(sum(map(len, bodies.values())), read):
+        for pair in await services.threads.run(key.tenant, sum(map(len, bodies.values())), read):
             yield pair
 
 

@@ -131,7 +131,9 @@ class Dispatch(Passthrough):
     async def forward(self, call: ProxyRequest, body: bytes | None) -> None:
         is_chosen = call.destination is not None or call.identity.upstream
         if body and not is_chosen and _may_be_json(call.headers):
-            model = await self._options.threads.run(len(body), partial(model_in, body))
+            model = await self._options.threads.run(
+                call.caller.tenant, len(body), partial(model_in, body)
+            )
             self.choose(call, model)
         await super().forward(call, body)
 

@@ -32,6 +32,7 @@ class TokenBudget:
     def __init__(self, loaded: LoadedExchange, services: Services) -> None:
         exchange, self._services = loaded.exchange, services
         self._request, self._size = exchange.request, len(exchange.body)
+        self._tenant = exchange.context.key.tenant
         self._counter = exchange.counter
         identity, profile = exchange.context.identity, exchange.context.profile
         self._window = partial(services.window, identity.upstream, exchange.request.model)
@@ -60,7 +61,9 @@ class TokenBudget:
     async def _request_tokens(self) -> int:
         messages = (*self._request.leading, *self._request.messages)
         return await self._services.threads.run(
-            self._size, lambda: sum(self._counter.count(message.clean_json) for message in messages)
+            self._tenant,
+            self._size,
+            lambda: sum(self._counter.count(message.clean_json) for message in messages),
         )
 
 

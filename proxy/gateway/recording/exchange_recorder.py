@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TypeVar
 
 import msgspec
 
@@ -56,6 +57,8 @@ from proxy.settings import ProfileSettings
 from proxy.telemetry import Telemetry
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 def due_of(context: RequestContext, now: float) -> tuple[WorkRequest, ...]:
@@ -161,7 +164,7 @@ class ExchangeRecorder:
         Inline media are dropped here, since the stream may last for minutes.
         """
         if self._size > MIN_THREAD_BYTES:
-            self._pending = await self._threads.run(self._size, self._pending.recorded)
+            self._pending = await self._in_thread(self._size, self._pending.recorded)
             self._size = sum(len(message.raw) for message in self._pending.messages)
         return self._size
 
@@ -196,11 +199,11 @@ class ExchangeRecorder:
         if isinstance(pending, UnplannedRequest):
             self._deferred = meta.exchange
             unplanned = (pending.messages, answers, meta, pending.intent, pending.window)
-            deferred = await self._threads.run(self._size, partial(Deferred.of, *unplanned))
+            deferred = await self._in_thread(self._size, partial(Deferred.of, *unplanned))
             return await self._recorder.defer(self._key, deferred)
         size = self._size + sum(len(answer.body) for answer in answers)
         planned = (pending, answers, meta, self._count)
-        self._commit = await self._threads.run(size, partial(build_commit, *planned))
+        self._commit = await self._in_thread(size, partial(build_commit, *planned))
         return await self._recorder.record(self._key, self._commit)
 
     async def amend(self, reply: Reply) -> None:
@@ -212,7 +215,7 @@ class ExchangeRecorder:
         if self._commit is not None:
             arguments = (self._commit, answers, reply.usage, self._count, extended)
             size = len(extended.body) if extended else 0
-            amendment = await self._threads.run(size, partial(amend, *arguments))
+            amendment = await self._in_thread(size, partial(amend, *arguments))
         elif reply.usage is not None and not self._usage_recorded:
             amendment = Amendment(exchange=self._header.id, usage=reply.usage)
         if amendment is not None:
@@ -231,13 +234,18 @@ class ExchangeRecorder:
             for choice in reply.choices
         )
 
+    async def _in_thread(self, size: int, work: Callable[[], T]) -> T:
+        return await self._threads.run(self._key.tenant, size, work)
+
     async def _meta(self, reply: Reply | None, incomplete: bool) -> ExchangeMeta:
         header, pending_id = self._header, reply.pending_id if reply else None
         return ExchangeMeta(
             exchange=self._exchange(reply, incomplete),
             user=header.user,
             system=jsontext.join_items(header.system) if header.system else None,
-            system_tokens=await self._threads.sum_tokens(self._count, header.system),
+            system_tokens=await self._threads.sum_tokens(
+                self._key.tenant, self._count, header.system
+            ),
             idempotency_key=fetch_key(pending_id) if pending_id else header.idempotency_key,
             ttl=header.ttl,
             choices=ROOM_FOR_ANSWER if pending_id else header.choices,

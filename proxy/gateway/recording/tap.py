@@ -15,7 +15,7 @@ import msgspec
 
 from proxy.chat.reply.answer import Reply as ChatReply
 from proxy.formats.format import Format, StreamReader
-from proxy.wire.body import PIECE, in_pieces
+from proxy.wire.body import in_pieces
 from proxy.wire.failures import UpstreamError
 from proxy.wire.headers import content_length
 from proxy.wire.relay import Delivery
@@ -25,6 +25,10 @@ from proxy.wire.upstream import Reply
 
 MAX_PLAIN = 32 * 1024 * 1024
 """Bytes of a JSON answer that are buffered; a longer one is recorded as incomplete."""
+
+MAX_EVENTS = 8 * 1024
+"""Bytes of events that are read at once: a quarter of a millisecond if they are words of a model,
+and seven if each is empty."""
 
 TOO_LARGE: Final = "answer_too_large"
 """The reason of an exchange of which only a part of the answer was recorded."""
@@ -64,11 +68,11 @@ class StreamTap:
         """Relay and record; raises what the chunks of the reply raise."""
         try:
             async for data in reply.chunks():
-                if len(data) <= PIECE:
+                if len(data) <= MAX_EVENTS:
                     await self._relay_chunk(data, delivery.send_piece)
                     continue
-                # A flood of events: each piece takes milliseconds, and others have their turn.
-                async for piece in in_pieces(data):
+                # A flood of events: others have their turn after each piece.
+                async for piece in in_pieces(data, MAX_EVENTS):
                     await self._relay_chunk(piece, delivery.send_piece)
         except UpstreamError:
             await self._upstream_failed()

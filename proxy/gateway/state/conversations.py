@@ -150,7 +150,7 @@ class ConversationObjects:
             return None
         body = jsontext.join_fields({"input": jsontext.join_items(raws)})
         read = partial(FORMAT.read, body, context.profile.max_inline_media_bytes)
-        request = await self._services.threads.run(len(body), read)
+        request = await self._services.threads.run(context.key.tenant, len(body), read)
         if not isinstance(request, ChatRequest) or request.state.references:
             raise invalid_value("items must be items that say something themselves.", "items")
         return request
@@ -182,7 +182,7 @@ class ConversationObjects:
         pending = pending_record(planned.plan, planned.prompt, planned.messages, prepared.snapshot)
         size = sum(len(message.raw) for message in request.messages)
         build = partial(build_commit, pending, (), meta, count.count)
-        commit = await self._services.threads.run(size, build)
+        commit = await self._services.threads.run(context.key.tenant, size, build)
         if await recorder.record(context.key, commit) not in ("recorded", "spooled"):
             raise memory_unavailable()
         added = [x for draft in commit.drafts for x in items_in(draft.card.id, draft.body)]

@@ -76,7 +76,8 @@ async def without_state_ids(exchange: ChatExchange, services: Services) -> ChatE
     previous = exchange.request.state.previous
     if previous is not None and exchange.continued is None:
         raise response_not_found(previous, PREVIOUS)
-    return await services.threads.run(len(exchange.body), partial(_without_state, exchange))
+    tenant, work = exchange.context.key.tenant, partial(_without_state, exchange)
+    return await services.threads.run(tenant, len(exchange.body), work)
 
 
 def is_emulating(settings: Settings, profile: str) -> bool:

@@ -41,7 +41,9 @@ class SessionResolver:
 
         Raises ProxyError 404 for an unknown response or conversation, 400 for unsupported state.
         """
-        fields = await self._services.threads.run(len(body), partial(_fields, body))
+        fields = await self._services.threads.run(
+            call.caller.tenant, len(body), partial(_fields, body)
+        )
         if fields is None:
             return None
         if not self._emulates(call):

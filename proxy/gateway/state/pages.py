@@ -80,7 +80,8 @@ async def items_of(
         ids = order[start : start + BATCH]
         bodies = await services.state.store.bodies(key, ids)
         size = sum(map(len, bodies.values()))
-        for item in await services.threads.run(size, partial(_in_order, ids, bodies, descending)):
+        in_order = partial(_in_order, ids, bodies, descending)
+        for item in await services.threads.run(key.tenant, size, in_order):
             yield item
 
 

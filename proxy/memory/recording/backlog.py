@@ -230,7 +230,7 @@ class Backlog:
             else:
                 own = msgspec.structs.replace(options, idempotency_key=what.idempotency_key)
                 work = partial(overlay, await before(own), what, own)
-            snapshot = await self._live.planner.run(len(snapshot.log), work)
+            snapshot = await self._live.planner.run(key.tenant, len(snapshot.log), work)
             if isinstance(what, Commit):
                 attempts[what.idempotency_key] = snapshot.attempt
         return msgspec.structs.replace(snapshot, attempt=attempts[options.idempotency_key])

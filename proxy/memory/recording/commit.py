@@ -6,7 +6,6 @@ Pure.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -158,7 +157,9 @@ async def plan_deferred(
     log, began = snapshot.log, deferred.meta.exchange.started_at
     intent = _behind_unseen_turns(deferred.intent, log, began)
     said = await planner.run(
-        len(deferred.messages), lambda: [each.message for each in deferred.messages]
+        key.tenant,
+        len(deferred.messages),
+        lambda: [each.message for each in deferred.messages],
     )
     planned = await planner.plan(key, snapshot, said, intent, rules)
 
@@ -172,7 +173,7 @@ async def plan_deferred(
 
     bodies = [*(message.raw for message in said), *(each.body for each in deferred.answers)]
     size = len(log) + len(said) + sum(map(len, bodies)) // PLANNED_BYTES
-    return await planner.run(size, built)
+    return await planner.run(key.tenant, size, built)
 
 
 def _behind_unseen_turns(intent: Intent, log: Sequence[Entry], began: float) -> Intent:
@@ -202,8 +203,12 @@ class ExchangeMeta(msgspec.Struct, frozen=True, gc=False):
     work_requests: tuple[WorkRequest, ...] = msgspec.field(name="due", default=())
 
 
-class PendingMessage(NamedTuple):
-    """A new message of the request; ``tokens`` is None if not counted yet."""
+class PendingMessage(msgspec.Struct, frozen=True, gc=False):
+    """A new message of the request; ``tokens`` is None if not counted yet.
+
+    A request may have thousands, which live as long as its stream: the garbage collector would stop
+    all streams to look at those of all requests.
+    """
 
     new: NewMessage
     message: ChatMessage
@@ -236,11 +241,11 @@ class PendingRecord(msgspec.Struct, frozen=True, gc=False):
 
     def recorded(self) -> PendingRecord:
         """The same with only those parts of messages that go into history."""
-        said = (each._replace(message=each.message.recorded()) for each in self.pending_messages)
+        said = (replace(each, message=each.message.recorded()) for each in self.pending_messages)
         return replace(self, pending_messages=tuple(said))
 
     def counted(self, count: Count) -> PendingRecord:
-        said = (each._replace(tokens=count(each.message.record)) for each in self.pending_messages)
+        said = (replace(each, tokens=count(each.message.record)) for each in self.pending_messages)
         return replace(self, pending_messages=tuple(said))
 
 
@@ -328,16 +333,16 @@ def _request_drafts(pending: PendingRecord, exchange: Exchange, count: Count) ->
 
 
 def _draft(said: PendingMessage, id: str, turn: str, exchange: Exchange, count: Count) -> Draft:
-    fresh, message, tokens = said
+    replaced, message = said.new.replaces, said.message
     body = message.record  # made anew each time it is asked for
     card = Card(
         id=id,
         role=message.role,
-        tokens=count(body) if tokens is None else tokens,
+        tokens=count(body) if said.tokens is None else said.tokens,
         digest=message.digest,
         calls=message.calls,
         answers=message.answers,
-        evidence=fresh.replaces.evidence if fresh.replaces else False,
+        evidence=replaced.evidence if replaced else False,
         created_at=exchange.created_at,
         shape=message.shape,
         side_text_tokens=tokens_without_calls(message.text, message.calls, count),

@@ -93,7 +93,9 @@ class ReplayContext(NamedTuple):
         StoreError.
         """
         size = len(entry.payload) // PLANNED_BYTES
-        what = await self.planner.run(size, partial(decode_payload, entry.kind, entry.payload))
+        what = await self.planner.run(
+            entry.key.tenant, size, partial(decode_payload, entry.kind, entry.payload)
+        )
         if isinstance(what, (Commit, Amendment)):
             return what
         load = before or partial(self.store.load, entry.key)
@@ -101,7 +103,8 @@ class ReplayContext(NamedTuple):
         if isinstance(what, ExtendedAnswer):
             count = self.counter(what.exchange.model)
             size = len(what.answer.body) // PLANNED_BYTES
-            return await self.planner.run(size, partial(what.amendment, snapshot, count))
+            amendment = partial(what.amendment, snapshot, count)
+            return await self.planner.run(entry.key.tenant, size, amendment)
         count = self.counter(what.meta.exchange.model)
         return await plan_deferred(self.planner, entry.key, snapshot, what, count)
 

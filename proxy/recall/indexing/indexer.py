@@ -20,6 +20,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from proxy.memory.archive import Message, Page
+from proxy.memory.locks import Locks
 from proxy.memory.model import SessionKey
 from proxy.memory.model import State as MessageState
 from proxy.memory.store import StoreError
@@ -44,12 +45,6 @@ BATCH = 100
 
 STATES: tuple[MessageState, ...] = ("active", "superseded")
 """States of messages that are indexed; recall checks the state again."""
-
-MAX_BYTES_IN_LOOP = 16_000
-"""Up to so many bytes of messages are indexed without a thread, which would cost more."""
-
-MAX_IN_LOOP = 16
-"""And up to so many messages: each takes at least a tenth of a millisecond."""
 
 TRIES = 8
 """Attempts to write if there are concurrent writers."""
@@ -108,6 +103,9 @@ class Indexer:
     ) -> None:
         self._index, self._history, self._on_write = index, history, on_write
         self._own_text_of, self._clock, self._on_up_to_date = own_text_of, clock, on_up_to_date
+        self._turns: Locks[str] = Locks()
+        """A tenant's large messages are indexed one batch at a time: threads that compute wait for
+        each other, and chats and commits would wait among them."""
 
     async def index_session(self, key: SessionKey) -> int:
         """Index the messages of a session that are not indexed yet; returns their number.
@@ -266,12 +264,10 @@ class Indexer:
         return Step(len(found), is_up_to_date=is_up_to_date)
 
     async def _write(self, owner: Owner, addition: Addition) -> bool:
-        found = addition.messages
-        small = (
-            len(found) <= MAX_IN_LOOP
-            and sum(len(message.wire) for message in found) <= MAX_BYTES_IN_LOOP
-        )
-        batch = addition.batch() if small else await asyncio.to_thread(addition.batch)
+        if addition.is_small:
+            return await self._put(owner, addition.batch())
+        async with self._turns.of(owner.tenant):
+            batch = await asyncio.to_thread(addition.batch)
         return await self._put(owner, batch)
 
     async def _put(self, owner: Owner, batch: IndexBatch) -> bool:

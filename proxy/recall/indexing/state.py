@@ -129,6 +129,12 @@ def write_state(state: State) -> bytes:
 
 NO_ROW = bytes(ROW_SIZE)
 
+MAX_BYTES_IN_LOOP = 16_000
+"""Up to so many bytes of messages are indexed without a thread, which would cost more."""
+
+MAX_IN_LOOP = 16
+"""And up to so many messages: each takes at least a tenth of a millisecond."""
+
 ROLES = ("user", "assistant")
 """Roles of messages that are indexed."""
 
@@ -148,6 +154,11 @@ class Addition(msgspec.Struct, frozen=True):
     is_edit: bool = False
     previous_time: float = 0.0
     """The time of the message before them, Unix seconds."""
+
+    @property
+    def is_small(self) -> bool:
+        few = len(self.messages) <= MAX_IN_LOOP
+        return few and sum(len(each.wire) for each in self.messages) <= MAX_BYTES_IN_LOOP
 
     def batch(self) -> IndexBatch:
         """The batch that indexes them, and moves the mark after the last unless ``is_edit``."""

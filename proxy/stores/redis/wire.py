@@ -142,6 +142,8 @@ class ConnectionPool:
         self._idle: deque[OpenConnection] = deque()
         self._open: WeakSet[OpenConnection] = WeakSet()
         self._server: Node | None = None
+        self._answered = 0
+        """Requests that were answered."""
 
     def __repr__(self) -> str:
         return f"<ConnectionPool [{len(self._idle)} idle]>"
@@ -180,6 +182,7 @@ class ConnectionPool:
             await connection.close()
 
     async def _exchange(self, connection: OpenConnection, commands: Sequence[Command]) -> list[Any]:
+        answered = self._answered
         try:
             if sum(map(len, commands)) > MANY_ARGUMENTS:
                 packed = await asyncio.to_thread(encode_in_pieces, commands)
@@ -189,10 +192,11 @@ class ConnectionPool:
         except BaseException as error:
             # Also if cancelled: an unread reply must not be taken for that of the next request.
             await connection.close()
-            if isinstance(error, asyncio.CancelledError):
-                # The server may hang: then the idle connections are unusable too.
+            if isinstance(error, asyncio.CancelledError) and answered == self._answered:
+                # Nobody was answered meanwhile: if the server hangs, idle connections are unusable.
                 await self._close_idle()
             raise
+        self._answered += 1
         self._idle.append(connection)
         return replies
 

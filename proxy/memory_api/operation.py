@@ -19,7 +19,7 @@ from proxy.memory_api.access import Access
 from proxy.memory_api.api import Api
 from proxy.memory_api.body import Kind, read_one
 from proxy.memory_api.call import Call, FromRequest, Reader
-from proxy.memory_api.conditions import READ_METHODS, Conditions
+from proxy.memory_api.conditions import Conditions
 from proxy.memory_api.endpoint import Handler
 from proxy.memory_api.errors import Failure
 from proxy.memory_api.fields import invalid
@@ -99,7 +99,7 @@ def handler_of(operation: Operation, api: Api, access: Access) -> Handler:
 
     async def handle(request: Request) -> Response:
         tenant = await _tenant(operation, access, request)
-        if request.method not in READ_METHODS:
+        if not operation.reads or operation.media != JSON:
             _check_query(operation, request)
         reservation = api.byte_budgets.reserve_for(request.scope, tenant)
         call = Call(api, access, request, tenant, reservation)
@@ -135,7 +135,8 @@ async def _tenant(operation: Operation, access: Access, request: Request) -> str
 
 
 def _check_query(operation: Operation, request: Request) -> None:
-    """Who misspells ``dry_run`` erases nothing.  Raises ProxyError."""
+    """Who misspells ``dry_run`` erases nothing, and who misspells ``user`` exports nobody else.
+    Raises ProxyError."""
     names = [each.name for each in (*operation.parameters, TENANT) if each.place == "query"]
     for name in request.query_params:
         if name not in names:

@@ -84,6 +84,17 @@ async def test_sessions_are_the_newest_first_and_people_follow(client: httpx.Asy
     assert "eve" not in one.decode()
 
 
+@pytest.mark.parametrize(
+    "path", [f"{API}/export", f"{API}/users/kai/export", f"{SESSIONS}/s/export"]
+)
+async def test_a_filter_that_is_misspelt_exports_nobody(
+    client: httpx.AsyncClient, path: str
+) -> None:
+    await seed(client, "s", *talk("hello"), user="kai")
+    response = await client.get(f"{path}?users=kai")
+    assert response.status_code == 400 and error_of(response)["param"] == "users"
+
+
 async def test_a_session_that_is_not_there_cannot_be_exported(client: httpx.AsyncClient) -> None:
     response = await client.get(f"{SESSIONS}/gone/export")
     assert response.status_code == 404

@@ -399,7 +399,7 @@ def _spaced_parts(word: str, likely: tuple[str, ...]) -> Parts:
     """
     if _is_stop_word(word, likely):
         return (), (), ()
-    languages = [*(likely or languages_by_script(word)), ENGLISH, UNKNOWN]
+    languages = dict.fromkeys([*(likely or languages_by_script(word)), ENGLISH, UNKNOWN])
     spoken = likely or (ENGLISH,)
     known = [each for language in languages for each in stems(word, language)]
     irregular = [

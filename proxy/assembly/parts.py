@@ -39,7 +39,7 @@ from proxy.learning.learned import Learned
 from proxy.memory.archive import do_nothing
 from proxy.memory.locks import Locks
 from proxy.memory.model import SessionKey
-from proxy.memory.planner import Planner
+from proxy.memory.planner import Planner, planning_threads
 from proxy.memory.recording.backlog import Backlog
 from proxy.memory.recording.commit import Count
 from proxy.memory.recording.concurrent_commit import CommitSettler
@@ -51,7 +51,6 @@ from proxy.memory_api.api import Api, LongTimeoutStores
 from proxy.memory_api.conversations.message_edit import remove
 from proxy.memory_api.erasure.caches import TextCaches
 from proxy.memory_api.routes import admin_routes
-from proxy.process.threads import SharedThreads, shared_pool
 from proxy.recall.recaller import RecallAdmin
 from proxy.rewrite.rewriter import Rewriter
 from proxy.settings import ClientSettings, Settings
@@ -239,9 +238,8 @@ def _recorder(
     writing: Writing | None,
 ) -> Recorder:
     """The recorder; ``timeout``: seconds for loading a session."""
-    threads = shared_pool("planning")
-    resources.opened.callback(threads.shutdown, wait=False, cancel_futures=True)
-    planning, locks = SharedThreads(threads), Locks[SessionKey]()
+    planning, locks = planning_threads(), Locks[SessionKey]()
+    resources.opened.callback(planning.shutdown)
 
     def counter(model: str | None) -> Count:
         return resources.tokenizers.counter_for(model).count

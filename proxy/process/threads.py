@@ -51,6 +51,10 @@ class SharedThreads:
         self._threads = threads
         self._places: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
+    def shutdown(self) -> None:
+        """Drop what has not begun; what has goes on."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
     async def run(self, tenant: str, work: Callable[[], T]) -> T:
         """The result of ``work``.  It takes a place of its tenant until it is done, also where the
         caller is cancelled before."""

@@ -69,8 +69,7 @@ def is_small_talk(message: TokenizedText, says_nothing: Callable[[str], bool]) -
     ``says_nothing`` tells function words of its language.
     """
     found = message.words
-    # A fast test with cached results: nearly all messages have two such words.
-    if len(list(islice(filter(_is_never_small_talk, found), 2))) > 1:
+    if _has_two(found, _is_never_small_talk):
         return False
     asking = _is_question(message)
     others = (
@@ -82,6 +81,11 @@ def is_small_talk(message: TokenizedText, says_nothing: Callable[[str], bool]) -
     return not left or (
         len(left) == 1 and not asking and _is_addressee(message.text, found, left[0])
     )
+
+
+def _has_two(found: Sequence[Word], says_something: Callable[[Word], bool]) -> bool:
+    """A fast test with cached results: nearly all texts have two such words."""
+    return len(list(islice(filter(says_something, found), 2))) > 1
 
 
 def is_closing(message: TokenizedText) -> bool:
@@ -169,8 +173,7 @@ def _is_filler_sentence(sentence: str) -> bool:
     if _ASKING.search(sentence):
         return False
     message = TokenizedText(sentence)
-    # A fast test before guessing the language: nearly all sentences have two such words.
-    if len(list(islice(filter(_is_never_filler, message.words), 2))) > 1:
+    if _has_two(message.words, _is_never_filler):  # before guessing the language
         return False
     likely = message.likely_languages[0] if message.likely_languages else ENGLISH
     others = [

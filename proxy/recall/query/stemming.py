@@ -34,9 +34,9 @@ def stems(word: str, language: str) -> tuple[str, ...]:
     A word that may have an article is among them with it too: whole, as in passages of unknown
     language, and stemmed, as in indexes of older releases.
     """
-    if language not in _ARTICLES:
-        return (_without_endings(word, language),)
     readings = _variants(word, language)
+    if len(readings) == 1:
+        return (_without_endings(word, language),)
     found = [_without_endings(each, language) for each in readings]
     return tuple(dict.fromkeys(found + list(readings[1:])))
 

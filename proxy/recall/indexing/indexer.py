@@ -103,7 +103,7 @@ class Indexer:
     ) -> None:
         self._index, self._history, self._on_write = index, history, on_write
         self._own_text_of, self._clock, self._on_up_to_date = own_text_of, clock, on_up_to_date
-        self._turns: Locks[str] = Locks()
+        self._tenant_locks: Locks[str] = Locks()
         """A tenant's large messages are indexed one batch at a time: threads that compute wait for
         each other, and chats and commits would wait among them."""
 
@@ -266,7 +266,7 @@ class Indexer:
     async def _write(self, owner: Owner, addition: Addition) -> bool:
         if addition.is_small:
             return await self._put(owner, addition.batch())
-        async with self._turns.of(owner.tenant):
+        async with self._tenant_locks.of(owner.tenant):
             batch = await asyncio.to_thread(addition.batch)
         return await self._put(owner, batch)
 

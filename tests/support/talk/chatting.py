@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -52,10 +53,12 @@ async def chatting_with_each(program: Served, workers: int = 2) -> AsyncIterator
     """Chats on connections that stay, of which every worker has some.
 
     Which worker takes a connection is the kernel's choice.  Many come at once, as those that come
-    alone may all find the same one, or the one that started first.
+    alone may all find the same one, or the one that started first: a worker has its counters long
+    before it takes connections where the machine is busy.
     """
     program.wait_for_workers(workers)
-    for _ in range(50):
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
         async with AsyncExitStack() as opened:
             chats = [await opened.enter_async_context(chatting(program.url)) for _ in range(8)]
             if all(await _greeted(chats, program)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +25,7 @@ from tests.support.waiting import PATIENCE
 
 KEY = SessionKey("tenant", "session")
 WHOLE = LoadOptions(profile="default", whole=True, max_messages=4)
+ALL = LoadOptions(profile="default")
 
 
 def long(id: str, size: int) -> Commit:
@@ -200,6 +202,33 @@ async def test_no_script_reads_or_writes_more_keys_at_once_than_a_piece_has(
 
     assert await calls(PIECE) == 1
     assert await calls(3 * PIECE) == 4
+
+
+async def test_a_tenant_reads_one_long_window_at_a_time_and_none_twice(
+    server: Server, store: RedisStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = [SessionKey(tenant, id) for tenant in ("one", "other") for id in ("a", "b")]
+    for key in keys:
+        await store.commit(key, long("x", PIECE + 1))
+    store._logs.clear()
+    scripts, read = store._scripts, store._scripts.read
+    running, most, long_reads = Counter[bytes](), Counter[bytes](), 0
+
+    async def counted(script: Any, keys: Any, arguments: Any) -> Any:
+        nonlocal long_reads
+        tenant = keys[0].partition(b":a")[0].partition(b":b")[0]
+        running[tenant] += arguments[-1]
+        most[tenant] = max(most[tenant], running[tenant])
+        reply = await read(script, keys, arguments)
+        running[tenant] -= arguments[-1]
+        long_reads += len(reply) > 1 and len(reply[13]) > PIECE  # the bodies
+        return reply
+
+    monkeypatch.setattr(scripts, "read", counted)
+    loaded = await asyncio.gather(*(store.load(key, ALL) for key in [*keys, *keys]))
+    assert [len(snapshot.log) for snapshot in loaded] == [PIECE + 1] * 8
+    assert set(most.values()) == {1} and len(most) == 2
+    assert long_reads == len(keys)
 
 
 @pytest.mark.parametrize(("many", "threads"), [(100, 0), (3 * MANY_ARGUMENTS + 7, 1)])

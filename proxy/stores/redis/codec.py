@@ -181,6 +181,8 @@ def load_arguments(
     session: str,
     known: CachedLog | None,
     cached_passages: CachedPassages,
+    *,
+    may_be_long: bool,
 ) -> list[Argument]:
     return [
         options.profile,
@@ -196,6 +198,7 @@ def load_arguments(
         session,
         *(known.newest if known else Newest()),
         *cached_passages.newest,
+        int(may_be_long),
     ]
 
 

@@ -51,6 +51,13 @@ _WIRE_PREFIX = b"w"
 TOO_LARGE = b"large"
 """The reply of load.lua for a log whose end is too long to be read at once."""
 
+LONG = b"long"
+"""The reply of load.lua for a window of over ``PIECE`` messages, unless it may be so long.
+
+A server that returns one of thousands serves nobody else for tens of milliseconds, so a tenant
+reads one at a time.
+"""
+
 LONG_LOG = 4 * PIECE
 """Entries; the snapshot of a longer log is made in a thread."""
 
@@ -128,13 +135,16 @@ class RedisReading(RedisBase):
     async def _load(self, key: SessionKey, options: LoadOptions, known: CachedLog | None) -> Loaded:
         """Load a session, and the head of its own index if passages were found in that.
 
-        One round trip; a whole log takes one more for each ``PIECE``.
+        One round trip; a long window takes one more, a whole log one for each ``PIECE``.
         """
-        now, cached_passages = self._clock(), self._passages.get(key)
-        keys, index = session_keys(key), self._index_of(key, known)
+        keys = session_keys(key)
         for _ in range(TRIES):
-            arguments = load_arguments(options, now, key.session, known, cached_passages)
-            reply = await self._scripts.read(self._scripts.load, [*keys, *index], arguments)
+            reply = await self._read_first(key, options, known)
+            if reply == [LONG]:
+                async with self._long_loads.of(key.tenant):
+                    # The one before may have read the same.
+                    known = None if options.whole else self._logs.get(key)
+                    reply = await self._read_first(key, options, known, may_be_long=True)
             if not reply or len(reply) == 1:
                 return Loaded(_snapshot_without_log(reply))
             first = parse_load(reply, options)
@@ -147,6 +157,23 @@ class RedisReading(RedisBase):
             if loaded := await _read_rest(self._scripts, keys, first):
                 return loaded
         raise StoreError("a session was changed again and again while it was read")
+
+    async def _read_first(
+        self,
+        key: SessionKey,
+        options: LoadOptions,
+        known: CachedLog | None,
+        *,
+        may_be_long: bool = False,
+    ) -> list[Any]:
+        """The reply of load.lua."""
+        cached_passages, index = self._passages.get(key), self._index_of(key, known)
+        arguments = load_arguments(
+            options, self._clock(), key.session, known, cached_passages, may_be_long=may_be_long
+        )
+        keys = [*session_keys(key), *index]
+        reply: list[Any] = await self._scripts.read(self._scripts.load, keys, arguments)
+        return reply
 
     def _index_of(self, key: SessionKey, known: CachedLog | None) -> Sequence[bytes]:
         """The keys of meta and marks of a session's own index; none unless passages were found in

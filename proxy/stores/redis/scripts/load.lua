@@ -4,7 +4,8 @@
 -- ARGV: profile, whole (0/1), max_messages, max_tokens ('' for none), idempotency key, the time from
 -- which on keys count, tokens that no summary covers ('' if not limited); then of the caller's cached
 -- log its stamp ('' without one), its first turn, and the seq that was free then; the session; the
--- newest message of the cached log, and of the cached passages: seq and id of each.
+-- newest message of the cached log, and of the cached passages: seq and id of each; whether more than
+-- PIECE messages may be returned (0/1).
 -- The keys after the session's, if any, are meta and marks of its own index, in its slot.
 -- Returns {} for an unknown session; { messages } if so many are left without meta, which tells the
 -- owner: they are not returned, and the next commit removes them.
@@ -17,7 +18,8 @@
 -- still exists (0/1), when the session began }.
 -- Of a whole log the entries are only the first PIECE, since a long script would block the server; the
 -- others are read with load_more.lua.
--- If the window has more than MAX_MESSAGES it returns { 'large' }, or for a whole log no bodies.
+-- If the window has more than MAX_MESSAGES it returns { 'large' }, or for a whole log no bodies; { 'long' }
+-- if it has more than it may.
 -- What the server has evicted is left out.
 
 local MAX_MESSAGES = 24000 -- messages of the window: a longer script would block the server
@@ -145,14 +147,16 @@ local others = begin > 0 and older_turns(begin) or {}
 local known = not whole and stamp == ARGV[8] and #others == 0 and begin >= tonumber(ARGV[9])
   and tonumber(meta[1]) - tonumber(ARGV[10]) <= MAX_MESSAGES and is_there(ARGV[12], ARGV[13])
 
--- Is more to be shown than is read at once?  A turn may have any number of messages.
-local function too_many()
+-- How much is to be shown?  A turn may have any number of messages.
+local function amount()
   local all = redis.call('ZCOUNT', ACTIVE, begin, '+inf')
   for _, turn in ipairs(others) do all = all + redis.call('ZCOUNT', ACTIVE, turn, turn) end
-  return all > MAX_MESSAGES
+  return all
 end
-local large = not known and too_many()
+local all_shown = known and 0 or amount()
+local large = all_shown > MAX_MESSAGES
 if large and not whole then return { 'large' } end
+if all_shown > PIECE and not large and ARGV[16] == '0' then return { 'long' } end
 local shown, count = {}, 0
 if known then
   -- What came farther up is missed in the count, and all is read again then.

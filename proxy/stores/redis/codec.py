@@ -181,9 +181,8 @@ def load_arguments(
     session: str,
     known: CachedLog | None,
     cached_passages: CachedPassages,
-    *,
-    may_be_long: bool,
 ) -> list[Argument]:
+    """All but the last: whether the window may be long."""
     return [
         options.profile,
         int(options.whole),
@@ -198,8 +197,13 @@ def load_arguments(
         session,
         *(known.newest if known else Newest()),
         *cached_passages.newest,
-        int(may_be_long),
     ]
+
+
+def read_texts(seqs: bytes, bodies: Sequence[object]) -> dict[int, bytes | None]:
+    """The bodies of messages by seq; ``seqs`` are joined by commas."""
+    numbers = [int(number) for number in seqs.split(b",")] if seqs else []
+    return dict(zip(numbers, codec.texts(bodies), strict=True))
 
 
 def passage_arguments(

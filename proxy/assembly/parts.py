@@ -185,8 +185,7 @@ async def parts_of(
     recalling = await recalling_of(resources, index_delay)
     learned = learning_of(resources, resources.store, kinds)
     long_timeout = LongTimeoutStores(
-        resources.long_timeout_store,
-        learning_of(resources, resources.long_timeout_store, kinds),
+        resources.long_timeout_store, learning_of(resources, resources.long_timeout_store, kinds)
     )
     upstreams = await upstreams_of(resources)
     windows = ContextWindows(upstreams) if upstreams else None

@@ -28,13 +28,7 @@ from proxy.errors import (
 )
 from proxy.gateway.conversation import Conversations
 from proxy.gateway.fetches import Fetches
-from proxy.gateway.identity import (
-    SIGNATURE,
-    Aliases,
-    Identity,
-    IdentityReader,
-    check_signature,
-)
+from proxy.gateway.identity import SIGNATURE, Aliases, Identity, IdentityReader, check_signature
 from proxy.gateway.passthrough import Passthrough
 from proxy.gateway.report import MemoryReport, Reason
 from proxy.gateway.request import ProxyRequest, Scope

@@ -76,9 +76,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def card_cache(
-    compute: Callable[Concatenate[bytes, P], T],
-) -> Callable[Concatenate[bytes, P], T]:
+def card_cache(compute: Callable[Concatenate[bytes, P], T]) -> Callable[Concatenate[bytes, P], T]:
     """Decorates a pure function of a card and more: cards are the same from turn to turn."""
     cached = cast("Callable[Concatenate[bytes, P], T]", text_cache(CACHED_CARDS)(compute))
 

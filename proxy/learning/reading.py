@@ -325,11 +325,7 @@ def _may_open(unread: Unread, heads: Sequence[Head]) -> bool:
 
 
 async def _push(
-    heads: list[Head],
-    number: int,
-    unread: Unread,
-    rest: AsyncGenerator[Piece, None],
-    at: float,
+    heads: list[Head], number: int, unread: Unread, rest: AsyncGenerator[Piece, None], at: float
 ) -> None:
     """Push the next piece of a session onto the heap; its time is at least ``at``, that of the
     piece before it."""

@@ -13,13 +13,7 @@ from typing import Literal, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from proxy.background.completion import (
-    Completer,
-    CompletionError,
-    Denied,
-    Refused,
-    retry_denied,
-)
+from proxy.background.completion import Completer, CompletionError, Denied, Refused, retry_denied
 from proxy.memory.model import LoadOptions, SessionKey, Snapshot, Summary, Work
 from proxy.memory.prompt.window import Window
 from proxy.memory.store import Memory, Summaries

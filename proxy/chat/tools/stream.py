@@ -242,10 +242,7 @@ class Continuation(Generic[EventT]):
     """
 
     def __init__(
-        self,
-        identity: Mapping[str, bytes],
-        usage: bytes | None,
-        texts: Mapping[str, str],
+        self, identity: Mapping[str, bytes], usage: bytes | None, texts: Mapping[str, str]
     ) -> None:
         self.identity, self._usage = identity, usage
         self._texts = dict(texts)

@@ -211,10 +211,7 @@ def _chat_choice(response: Response, items: Sequence[ResponseItem], *, truncated
     chat = chat_from_items(items if by_model else [_ANSWER_START, *items])
     finish_reason = response.finish_reason(calls=bool(chat.get("tool_calls")))
     return make_choice(
-        0,
-        chat,
-        finish_reason=finish_reason,
-        complete=finish_reason is not None and not truncated,
+        0, chat, finish_reason=finish_reason, complete=finish_reason is not None and not truncated
     )
 
 

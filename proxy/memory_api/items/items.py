@@ -29,13 +29,7 @@ from proxy.memory_api.errors import (
     version_conflict,
 )
 from proxy.memory_api.items.namespaces import NamespaceQuery, find_namespaces
-from proxy.memory_api.items.params import (
-    MAX_LABELS,
-    filter_of,
-    place_in_query,
-    place_of,
-    prefix_of,
-)
+from proxy.memory_api.items.params import MAX_LABELS, filter_of, place_in_query, place_of, prefix_of
 from proxy.memory_api.items.search import ItemQuery, ItemSearch
 from proxy.memory_api.objects import raw_value
 from proxy.memory_api.openapi.operation import Link

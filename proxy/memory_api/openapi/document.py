@@ -10,15 +10,7 @@ from msgspec.structs import replace
 
 from proxy import __version__
 from proxy.memory_api.openapi.answers import failures, responses
-from proxy.memory_api.openapi.operation import (
-    JSON,
-    REF,
-    Body,
-    Operation,
-    Parameter,
-    Schema,
-    ref,
-)
+from proxy.memory_api.openapi.operation import JSON, REF, Body, Operation, Parameter, Schema, ref
 from proxy.memory_api.parameters import (
     IDEMPOTENCY_KEY,
     IF_MATCH,

@@ -204,11 +204,7 @@ def _insert(
 
 
 def _complete(
-    connection: Connection,
-    head: Head,
-    archived: SessionArchive,
-    counts: RestoredCounts,
-    now: float,
+    connection: Connection, head: Head, archived: SessionArchive, counts: RestoredCounts, now: float
 ) -> None:
     _fill_head(head, archived, counts, now)
     save_head(connection, head)

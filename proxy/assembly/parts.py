@@ -99,7 +99,6 @@ class Parts(msgspec.Struct, frozen=True, dict=True):
         return [*admin_routes(self._api), *([route_of_mcp(self._api)] if mcp else [])]
 
     def gateway(self) -> Gateway:
-        """The relay."""
         settings, services, api = self.resources.settings, self.services, self._api
         passthrough = self._passthrough()
         asker = self._asker(passthrough)

@@ -191,8 +191,6 @@ class Paused(NotYet):
 
 
 class Completer(Protocol):
-    """Calls models."""
-
     def is_ready(self, assignment: Assignment) -> bool:
         """Whether its credential is known, or none is needed."""
         ...

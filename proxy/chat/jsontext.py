@@ -183,7 +183,6 @@ def join_fields(pieces: JsonFields) -> bytes:
 
 
 def join_items(pieces: Iterable[bytes]) -> bytes:
-    """The list of these items."""
     return b"[%b]" % b",".join(pieces)
 
 

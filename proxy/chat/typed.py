@@ -148,7 +148,6 @@ def _typed_in_known_form(stripped: str, own_text: str) -> str:
 
 
 def _tag_content(tag: str, text: str) -> str | None:
-    """The text in a tag; None without the tag."""
     _, opened, rest = text.partition(f"<{tag}>")
     inside, closed, _ = rest.rpartition(f"</{tag}>")
     return inside.strip() if opened and closed else None

@@ -138,7 +138,6 @@ class ChatExchange(msgspec.Struct, frozen=True, gc=False):
         context: RequestContext,
         services: Services,
     ) -> ChatExchange:
-        """The exchange of a request; ``body`` is its bytes."""
         counter, began = services.counter(request.model), steady_now()
         side_requests = context.profile_rules.side_requests
         return cls(

@@ -79,7 +79,6 @@ class Gateway:
         self._reader = IdentityReader(Aliases.of(server.session_aliases, server.user_aliases))
 
     async def serve(self, route: Route, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         start = time.perf_counter()
         delivery = Delivery(send)
         call: ProxyRequest | None = None

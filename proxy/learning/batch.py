@@ -104,7 +104,6 @@ class ReadMark(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def mark_place(user: str, feature: str, session: str) -> Place:
-    """Where a feature's mark of a session is stored."""
     return Place((PEOPLE, user, READ_MARKS, feature), session)
 
 

@@ -143,7 +143,6 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
         return part
 
     def model(self, completer: Completer) -> KindModel:
-        """The model that writes it."""
         return KindModel(completer, self.name, self.settings, self._is_written)
 
     def _is_written(self, profile: ProfileSettings) -> bool:

@@ -143,7 +143,6 @@ class Learned:
         self._store = store
 
     def extractors(self, completer: Completer, observer: LearningObserver) -> list[Extractor]:
-        """For a LearningJob."""
         return [
             kind.extractor(self.resources, kind.model(completer), observer)
             for kind in self.kinds.ranked
@@ -151,7 +150,6 @@ class Learned:
         ]
 
     def improvers(self, completer: Completer, observer: LearningObserver) -> list[Improver]:
-        """For a LearningJob."""
         return [
             kind.improver(self.resources, kind.model(completer), observer)
             for kind in self.kinds.ranked

@@ -92,7 +92,6 @@ CARDS = "card"
 
 
 def card_place(user: str, kind: str) -> Place:
-    """Where a person's card is stored."""
     return Place((PEOPLE, user, CARDS), kind)
 
 

@@ -145,7 +145,6 @@ class SessionPiece(NamedTuple):
     piece: Piece
 
     def may_share_request(self, other: SessionPiece) -> bool:
-        """Whether both may be in one request."""
         return self.unread.context.request_group == other.unread.context.request_group
 
 

@@ -115,7 +115,6 @@ def read_response(raw: bytes) -> Response | None:
 
 
 def read_reply(body: bytes) -> Reply | None:
-    """Parse the JSON body of an answer; None if it is not an answer."""
     response = read_response(body)
     if response is None:
         return Reply(truncated=True) if has_more_values(MAX_REPLY_VALUES, body) else None

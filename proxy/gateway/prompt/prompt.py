@@ -116,7 +116,6 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
         return tuple(source for part in self.known.blocks for source in part.sources)
 
     def add_to_report(self, report: MemoryReport) -> MemoryReport:
-        """The report with what was injected."""
         messages, tokens = self.prompt.evicted
         return replace(
             report,

@@ -69,7 +69,6 @@ class Remark(msgspec.Struct, frozen=True):
 
     @property
     def user_texts(self) -> tuple[str, str]:
-        """The user's question and comment."""
         return self.exchange.question, self.feedback.comment
 
 
@@ -79,7 +78,6 @@ class Improved(msgspec.Struct, frozen=True):
 
 
 def prompt(current: str, remarks: Sequence[Remark], focus: str, max_tokens: int) -> str:
-    """The prompt, with the remarks in order."""
     parts = [
         PROMPT.format(words=max(1, int(_WORDS_PER_TOKEN * max_tokens))),
         FOCUS.format(focus=focus) if focus else "",

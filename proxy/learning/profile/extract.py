@@ -59,7 +59,6 @@ _BLANKS = re.compile(f"{BLANK}+")
 
 
 def prompt(document: Document, schema: Schema, messages: Sequence[UserMessage], focus: str) -> str:
-    """The prompt for changes of a profile."""
     texts = (_message(number, each) for number, each in enumerate(messages, 1))
     parts = [
         PROMPT,

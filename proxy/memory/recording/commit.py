@@ -234,7 +234,6 @@ class PendingRecord(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def messages(self) -> Sequence[ChatMessage]:
-        """The new messages."""
         return [each.message for each in self.pending_messages]
 
     def recorded(self) -> PendingRecord:

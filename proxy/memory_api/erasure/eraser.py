@@ -71,7 +71,6 @@ class Marks:
 
     @property
     def sessions(self) -> list[str]:
-        """The marked sessions."""
         return [subject.session for subject in self._subjects if subject.session]
 
     async def put(self, *subjects: Subject) -> None:

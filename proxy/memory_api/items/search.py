@@ -99,7 +99,6 @@ class ItemSearch:
 
 
 def _fitting(items: Sequence[Item], query: Mapping[str, object]) -> list[Item]:
-    """The items that match a filter."""
     return [
         item
         for item in items

@@ -210,7 +210,6 @@ def _schema(kind: type | tuple[type, ...] | Schema) -> Schema:
 
 
 def _schemas(operations: Sequence[Operation]) -> dict[str, Schema]:
-    """The schemas of all request and response objects, by name."""
     types: list[Any] = [Error, PatchOperation]
     for operation in operations:
         kinds = operation.body.kinds.values() if operation.body else ()

@@ -20,8 +20,7 @@ from proxy.errors import ProxyError, memory_unavailable
 from proxy.gateway.asking.refusals import Refusal
 from proxy.gateway.exchange import ChatExchange, ContinuedAnswer, Services, load
 from proxy.gateway.prompt.enrich import compose_within, enrich
-from proxy.gateway.prompt.prompt import AssembledPrompt
-from proxy.gateway.prompt.wording import stored_as_text
+from proxy.gateway.prompt.prompt import AssembledPrompt, stored_as_text
 from proxy.gateway.references import resolve_references
 from proxy.gateway.report import MemoryReport, Reason
 from proxy.gateway.state.emulation import log_ends_with

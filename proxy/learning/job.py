@@ -26,9 +26,8 @@ from proxy.background.completion import (
     retry_denied,
 )
 from proxy.background.runner import LEASE, Backoff, LeaseLost, lease_held
-from proxy.learning.batch import Batch, Extractor, Improver, LearningContext
+from proxy.learning.batch import Batch, Extractor, Improver, LearningContext, MarkSweep
 from proxy.learning.failures import BatchFailures, ImprovementKey, batch_key
-from proxy.learning.marks import MarkSweep
 from proxy.learning.reading import Reader
 from proxy.memory.archive import Session
 from proxy.memory.history.reading import NEWEST_TURN

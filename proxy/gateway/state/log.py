@@ -19,10 +19,11 @@ from cachetools import LRUCache
 from proxy.formats.native import frame_of, without_answer_id
 from proxy.formats.responses.items import API
 from proxy.formats.responses.names import ResponseId
+from proxy.learning.collection import put_change
 from proxy.memory.archive import Message, Session, StoredMessage
 from proxy.memory.history.branches import path_to
 from proxy.memory.history.reading import exchanges_oldest_first, lines_without_texts
-from proxy.memory.items import Change, ItemOwner, Items
+from proxy.memory.items import ItemOwner, Items
 from proxy.memory.limit import read_within
 from proxy.memory.locks import Locks
 from proxy.memory.model import Entry, Exchange, MessageEdit, SessionKey, State
@@ -136,13 +137,9 @@ class StateLog:
         if known is not None and known.is_fresh(ttl, now) and known.is_of_session(began):
             self._stored_references[key] = known._replace(began=began or known.began)
             return
-        place = reference_place(reference)
-        change = Change(
-            namespace=place.namespace,
-            key=place.key,
-            value=msgspec.json.encode(_ReferencedSession(key.session)),
-            expires_at=now + REFERENCE_TTL_FACTOR * ttl if ttl else None,
-        )
+        expiry = now + REFERENCE_TTL_FACTOR * ttl if ttl else None
+        referenced = _ReferencedSession(key.session)
+        change = put_change(reference_place(reference), referenced, None, expiry)
         try:
             await self._with_timeout(self.store.change_items(ItemOwner(key.tenant), [change]))
         except StoreError as failure:

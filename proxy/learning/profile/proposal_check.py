@@ -7,6 +7,7 @@ accepted as a whole or not at all.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
@@ -173,10 +174,7 @@ def _apply_change(
     if len(done.patch) >= MAX_OPERATIONS:
         raise PatchError(f"more than {MAX_OPERATIONS} operations")
     statement = _statement_of(change, source, done.document)
-
-    def apply(document: Document, patch: Sequence[Operation]) -> Document:
-        return _apply_checked(document, patch, context.schema)
-
+    apply = partial(_apply_checked, schema=context.schema)
     made = apply_statement(statement, done.document, context.times, apply)
     if not made.patch and not _is_worth_keeping(statement):
         return done

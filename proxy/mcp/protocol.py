@@ -168,10 +168,6 @@ TEMPLATE = PREFIX + "{session_id}"
 MIME = "application/json"
 
 
-def uri_of(session_id: str) -> str:
-    return PREFIX + quote(session_id, safe="")
-
-
 async def listed(visit: Visit, cursor: str | None) -> shapes.ListedSessions:
     """A page of the sessions that the connection may see.  Raises what operations raise."""
     _must_read(visit)
@@ -202,7 +198,7 @@ async def _list_resources(
 
 def _resource(session: shapes.ListedSession) -> Resource:
     return Resource(
-        uri=uri_of(session.id),
+        uri=PREFIX + quote(session.id, safe=""),
         name=session.id,
         title=session.title or session.preview or session.id,
         mime_type=MIME,

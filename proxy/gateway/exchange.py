@@ -221,10 +221,8 @@ class LoadedExchange(msgspec.Struct, frozen=True, gc=False):
 
 
 async def load(exchange: ChatExchange, services: Services) -> LoadedExchange:
-    """Load and plan the session; look up learned memory and start the rewrite concurrently.
-
-    Raises ProxyError 403 for another user's session, StoreError.
-    """
+    """Load and plan the session; look up learned memory and start the rewrite concurrently.  Raises
+    ProxyError 403 for another user's session, StoreError."""
     request, context = exchange.request, exchange.context
     question, count = request.last_user_text, exchange.counter.count_lines
     lookup = services.knowledge.begin(context, question, count, wanted=exchange.may_enrich)

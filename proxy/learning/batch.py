@@ -48,10 +48,8 @@ class Exchanges(msgspec.Struct, frozen=True):
     text_of: Callable[[bytes], str]
 
     async def answered_question(self, key: SessionKey, message: str) -> AnsweredQuestion | None:
-        """An answer with its question; None unless both are text and in the active history.
-
-        Raises StoreError.
-        """
+        """An answer with its question; None unless both are text and in the active history.  Raises
+        StoreError."""
         log = (await self.history.load(key, WHOLE_LOG)).log
         found = next((entry for entry in log if entry.card.id == message), None)
         asked = question_of(log, found) if found and found.card.role == "assistant" else None
@@ -190,10 +188,8 @@ class Extractor(Protocol):
         ...
 
     async def take_back(self, owner: ItemOwner, gone: DeletedSources) -> None:
-        """Undo what was learned from messages that were deleted while it was learned.
-
-        Raises StoreError and Busy.
-        """
+        """Undo what was learned from messages that were deleted while it was learned.  Raises
+        StoreError and Busy."""
         ...
 
 
@@ -233,10 +229,7 @@ class Improver(Protocol):
     def model(self) -> KindModel: ...
 
     async def subject(self, context: LearningContext) -> str | None:
-        """The id of what is to be improved now, None if nothing is.
-
-        Raises StoreError.
-        """
+        """The id of what is to be improved now, None if nothing is.  Raises StoreError."""
         ...
 
     async def improve(self, context: LearningContext) -> bool:

@@ -99,9 +99,7 @@ class ListedStore(KindStore, Protocol):
 
     async def drop(self, owner: ItemOwner, id: str, check: Callable[[Item], None]) -> bool:
         """Delete a memory; False if there was none.  ``check`` raises if it must not be deleted.
-
-        Raises Busy as well.
-        """
+        Raises Busy as well."""
         ...
 
     async def card_change(self, owner: ItemOwner) -> Change:

@@ -125,9 +125,7 @@ class NotLearned(Exception):
 
     def others(self, contexts: Sequence[LearningContext]) -> list[LearningContext]:
         """The sessions to continue with, without those of the failed batch's request groups.
-
-        Raises the failure if the first session, for which the job runs, is in the batch.
-        """
+        Raises the failure if the first session, for which the job runs, is in the batch."""
         (own, *rest), ranges = contexts, {range_.key for range_ in self.batch.ranges}
         if own.key in ranges or isinstance(self.failure, BudgetSpent):
             raise self.failure
@@ -271,10 +269,8 @@ class LearningJob(msgspec.Struct):
                 contexts = stopped.others(contexts)
 
     async def _read_on(self, extractor: Extractor, contexts: Sequence[LearningContext]) -> bool:
-        """Read batch by batch; False at the first conflict with others' changes.
-
-        Raises NotLearned, and StoreError.
-        """
+        """Read batch by batch; False at the first conflict with others' changes.  Raises
+        NotLearned, and StoreError."""
         unread = await self.reader.unread(self.items, extractor.model.feature, contexts)
         budget_of = extractor.model.message_budget
         batches_of = self.reader.batches(unread, lambda context: budget_of(context.settings))

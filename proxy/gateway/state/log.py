@@ -111,10 +111,8 @@ class StateLog:
         self._reading: Locks[SessionKey] = Locks()
 
     async def session_of(self, tenant: str, reference: str) -> SessionKey:
-        """The key of the session with this reference; the session may not exist.
-
-        Raises StoreError.
-        """
+        """The key of the session with this reference; the session may not exist.  Raises
+        StoreError."""
         place = reference_place(reference)
         items = await self._with_timeout(self.store.items_at(ItemOwner(tenant), [place]))
         item = items.get(place)
@@ -156,10 +154,8 @@ class StateLog:
         return await read_within(reading, self._timeout)
 
     async def answer(self, key: SessionKey, name: ResponseId) -> StoredAnswer | None:
-        """A response of this session; None if there is none, or none any more.
-
-        Raises StoreError.
-        """
+        """A response of this session; None if there is none, or none any more.  Raises
+        StoreError."""
         if name.reference != reference_of(key.session):
             return None
         answer = await self._answer_of(key, name.exchange)
@@ -168,10 +164,7 @@ class StateLog:
     async def superseded(
         self, key: SessionKey, matches: Callable[[bytes], bool]
     ) -> StoredAnswer | None:
-        """The first superseded answer for whose JSON ``matches`` is true.
-
-        Raises StoreError.
-        """
+        """The first superseded answer for whose JSON ``matches`` is true.  Raises StoreError."""
         message = await self._with_timeout(self._find_superseded(key, matches))
         return None if message is None else await self._answer_of(key, message.card.exchange)
 

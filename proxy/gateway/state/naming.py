@@ -40,10 +40,8 @@ class SessionResolver:
         return call.may_name_session and (bool(self._id_fields) or self._emulates(call))
 
     async def session_of(self, call: ProxyRequest, body: bytes) -> str | None:
-        """The session; None for a request without memory.
-
-        Raises ProxyError 404 for an unknown response or conversation, 400 for unsupported state.
-        """
+        """The session; None for a request without memory.  Raises ProxyError 404 for an unknown
+        response or conversation, 400 for unsupported state."""
         fields = await self._services.threads.run(
             call.caller.tenant, len(body), partial(_fields, body)
         )

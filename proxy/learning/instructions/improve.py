@@ -181,10 +181,8 @@ class InstructionsImprover(msgspec.Struct, frozen=True):
     async def _improved(
         self, context: LearningContext, stored: StoredInstructions, remarks: Sequence[Remark]
     ) -> Improved | None:
-        """The model's text; None if no answer can be used or the model refuses.
-
-        Raises CompletionError.
-        """
+        """The model's text; None if no answer can be used or the model refuses.  Raises
+        CompletionError."""
         chosen = context.settings.instructions
         text = prompt(stored.value.text, remarks, chosen.focus, chosen.max_tokens)
         read = partial(self._read, max_tokens=chosen.max_tokens)

@@ -117,10 +117,8 @@ class ProfileExtractor(msgspec.Struct, frozen=True):
     async def _request_proposal(
         self, batch: Batch, stored: StoredProfile, context: ReviewContext
     ) -> Proposal | None:
-        """The model's proposal, None if nothing in it can be used.
-
-        Raises CompletionError: Unreadable if no answer has a proposal.
-        """
+        """The model's proposal, None if nothing in it can be used.  Raises CompletionError:
+        Unreadable if no answer has a proposal."""
 
         def read(answer: str) -> Proposal:
             proposal = parse_proposal(answer)

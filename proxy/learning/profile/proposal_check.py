@@ -88,10 +88,8 @@ class AcceptedPatch(NamedTuple):
 def accept_proposal(
     proposal: Proposal, document: Document, context: ReviewContext
 ) -> AcceptedPatch:
-    """The accepted part of a proposal, in the order of its messages.
-
-    Raises PatchError if nothing that was proposed is accepted.
-    """
+    """The accepted part of a proposal, in the order of its messages.  Raises PatchError if nothing
+    that was proposed is accepted."""
     if isinstance(proposal, ProposedPatch):
         return _accept_patch(proposal, document, context)
     changes, wrong = _with_sources(proposal, context)
@@ -254,10 +252,8 @@ def _apply_checked(document: Document, patch: Sequence[Operation], schema: Schem
 
 
 def _validated(patch: object) -> tuple[Operation, ...]:
-    """The patch with JSON values only.
-
-    Raises PatchError for other values, and for instructions, which would get into prompts.
-    """
+    """The patch with JSON values only.  Raises PatchError for other values, and for instructions,
+    which would get into prompts."""
     try:
         read = msgspec.convert(_as_json(patch), tuple[Operation, ...])
     except msgspec.ValidationError as error:

@@ -359,10 +359,8 @@ class Eraser:
         return (await seqs_by_session(self._store, owner)).get(key.session, ())
 
     async def _finish(self, marks: Marks) -> float:
-        """Lower the marks and wipe the store's files; returns the time of the erasure.
-
-        Raises StoreInUse if the files may still contain a text: then the call is to be repeated.
-        """
+        """Lower the marks and wipe the store's files; returns the time of the erasure.  Raises
+        StoreInUse if the files may still contain a text: then the call is to be repeated."""
         at = await marks.settle()
         await self._store.purge_files()
         return at

@@ -148,10 +148,8 @@ class NamespaceQuery(msgspec.Struct, frozen=True):
 
 
 async def find_namespaces(items: Items, query: NamespaceQuery) -> list[Namespace]:
-    """The namespaces from ``offset`` on: ``limit``, and one more if there are more.
-
-    Raises StoreError.
-    """
+    """The namespaces from ``offset`` on: ``limit``, and one more if there are more.  Raises
+    StoreError."""
     namespaces: list[Namespace] = []
     end, scanned = query.offset + query.limit + 1, 0
     async for page in namespace_pages(items, query.owner, literal(query.prefix)):

@@ -88,10 +88,8 @@ def stage(
 
 
 def write_step(staged: StagedSession, step: int, connection: Connection) -> None:
-    """Write a step of a session; repeating it changes nothing.
-
-    Raises StoreError if the earlier steps have expired.
-    """
+    """Write a step of a session; repeating it changes nothing.  Raises StoreError if the earlier
+    steps have expired."""
     name, archived, counts, parts, _ = staged
     lines = archived.lines[parts[step]]
     end = (step + 1) * STEP_MESSAGES if step + 1 < len(parts) else None

@@ -19,13 +19,7 @@ from proxy.process.sqlite_file import sqlite_name
 from proxy.process.sqlite_version import version_problem
 from proxy.settings import Settings
 from proxy.stores.address import read_address
-from proxy.stores.sqlite.schema import (
-    IS_FOLDER,
-    SUFFIXES,
-    Unusable,
-    connect,
-    schema_of,
-)
+from proxy.stores.sqlite.schema import IS_FOLDER, SUFFIXES, Unusable, connect, schema_of
 
 if TYPE_CHECKING:
     from proxy.learning.profile import document as profile_schema

@@ -38,10 +38,10 @@ def store_of(server: Server, *rules: str) -> Backend:
 
 def test_no_script_negates_a_number_that_may_be_0() -> None:
     """Servers before 7 write the negative of 0 as "-0", which is no integer."""
-    negated = re.compile(r"[(,=]\s*-\s*\w")
+    negated = re.compile(r"[(,=]\s*-\s*[a-z]")
     for path in FOLDER.glob("*.lua"):
         for line in path.read_text("utf-8").splitlines():
-            code = line.partition("--")[0].replace("-1", "")
+            code = line.partition("--")[0]
             assert "GETRANGE" in code or not negated.search(code), (path.name, line)
 
 

@@ -39,8 +39,6 @@ import msgspec
 RawHeaders = list[tuple[bytes, bytes]]
 """Header fields as ASGI has them: order and duplicates kept."""
 
-RETRY_AFTER_SECONDS = 1
-
 MAX_NAME = 80
 """Characters of a name from a request that are repeated in an error."""
 
@@ -49,6 +47,8 @@ _AN_ID = "must be 1 to 256 visible ASCII characters, and not '.' or '..'."
 _CLOSE = ((b"connection", b"close"),)
 """Headers of an answer after which the connection cannot be used, as the request was not read to
 its end."""
+
+_RETRY = ((b"retry-after", b"1"),)
 
 
 class ProxyError(Exception):
@@ -115,6 +115,21 @@ class ProxyError(Exception):
         return f"<ProxyError {self.status} {self.code}: {self.message}>"
 
 
+class FixedError(msgspec.Struct, frozen=True):
+    """An error that always says the same.  Call it to make the exception."""
+
+    status: int
+    code: str
+    message: str
+    param: str | None = None
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+    def __call__(self) -> ProxyError:
+        return ProxyError(
+            self.status, self.code, self.message, param=self.param, headers=self.headers
+        )
+
+
 def _encodable(text: str) -> str:
     """The text with lone surrogates escaped, which could not be encoded."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
@@ -124,14 +139,13 @@ def invalid_header(message: str, param: str | None = None) -> ProxyError:
     return ProxyError(400, "invalid_header", message, param=param)
 
 
-def malformed_request() -> ProxyError:
-    """The request is not valid HTTP; the connection cannot be used any more."""
-    return ProxyError(
-        400,
-        "invalid_header",
-        "The request is not valid HTTP/1.1. Check its request line, headers and framing.",
-        headers=_CLOSE,
-    )
+malformed_request = FixedError(
+    400,
+    "invalid_header",
+    "The request is not valid HTTP/1.1. Check its request line, headers and framing.",
+    headers=_CLOSE,
+)
+"""The request is not valid HTTP; the connection cannot be used any more."""
 
 
 def headers_too_large(limit: int) -> ProxyError:
@@ -152,24 +166,20 @@ def invalid_user_id(param: str = "X-User-Id") -> ProxyError:
     return ProxyError(400, "invalid_user_id", f"{param} {_AN_ID}", param=param)
 
 
-def unknown_profile() -> ProxyError:
-    return ProxyError(
-        400,
-        "unknown_profile",
-        "X-Memory-Profile names no profile of this proxy. Use one of its [profiles.NAME], or none.",
-        param="X-Memory-Profile",
-    )
-
-
-def unknown_upstream() -> ProxyError:
-    """The configured names are not listed: callers need not know the operator's upstreams."""
-    return ProxyError(
-        400,
-        "unknown_upstream",
-        "X-Memory-Upstream names no upstream of this proxy. Use a name of its [[upstreams]],"
-        ' "default" for [upstream], or leave it out.',
-        param="X-Memory-Upstream",
-    )
+unknown_profile = FixedError(
+    400,
+    "unknown_profile",
+    "X-Memory-Profile names no profile of this proxy. Use one of its [profiles.NAME], or none.",
+    param="X-Memory-Profile",
+)
+unknown_upstream = FixedError(
+    400,
+    "unknown_upstream",
+    "X-Memory-Upstream names no upstream of this proxy. Use a name of its [[upstreams]],"
+    ' "default" for [upstream], or leave it out.',
+    param="X-Memory-Upstream",
+)
+"""The configured names are not listed: callers need not know the operator's upstreams."""
 
 
 def invalid_import(message: str) -> ProxyError:
@@ -177,93 +187,67 @@ def invalid_import(message: str) -> ProxyError:
     return ProxyError(400, "invalid_import", message)
 
 
-def invalid_api_key() -> ProxyError:
-    return ProxyError(
-        401,
-        "invalid_api_key",
-        "This API key is not accepted here. Send a key that this proxy knows.",
-        headers=((b"www-authenticate", b"Bearer"),),
-    )
+invalid_api_key = FixedError(
+    401,
+    "invalid_api_key",
+    "This API key is not accepted here. Send a key that this proxy knows.",
+    headers=((b"www-authenticate", b"Bearer"),),
+)
+session_owner_mismatch = FixedError(
+    403,
+    "session_owner_mismatch",
+    "This session belongs to another user. Use the user id it began with, or a new session.",
+    param="X-User-Id",
+)
+user_required = FixedError(
+    403, "user_required", "This proxy needs to know the user. Send X-User-Id.", param="X-User-Id"
+)
+path_not_allowed = FixedError(
+    403,
+    "path_not_allowed",
+    "This path is not open to this API key. Ask for it in the proxy's allowed_paths.",
+)
+profile_not_allowed = FixedError(
+    403,
+    "profile_not_allowed",
+    "This profile is not open to this API key. Use one of its profiles, or none.",
+    param="X-Memory-Profile",
+)
+invalid_signature = FixedError(
+    403,
+    "invalid_signature",
+    "X-Memory-Signature is missing, wrong or older than 300 seconds. Sign the ids again.",
+    param="X-Memory-Signature",
+)
+cross_site = FixedError(
+    403,
+    "cross_site",
+    "This upstream is asked with the operator's key, which web pages of other hosts may not"
+    " use without a key of their own. See tenancy.trusted_hosts.",
+)
+"""For requests of other sites' pages, which must not use what the operator pays for."""
+
+admin_key_required = FixedError(
+    403,
+    "admin_key_required",
+    "Only the administrator may ask for another tenant with ?tenant=, and this key is not the"
+    " administrator's (server.admin_key). Send that one, or leave ?tenant= out.",
+    param="tenant",
+)
+not_found = FixedError(404, "not_found", "There is nothing at this path.")
+missing_v1 = FixedError(
+    404,
+    "not_found",
+    "There is nothing at this path. The API begins at /v1: set base_url to end in /v1.",
+)
+session_not_found = FixedError(404, "session_not_found", "There is no such session.")
+message_not_found = FixedError(
+    404, "message_not_found", "There is no such message in this session."
+)
 
 
-def session_owner_mismatch() -> ProxyError:
-    return ProxyError(
-        403,
-        "session_owner_mismatch",
-        "This session belongs to another user. Use the user id it began with, or a new session.",
-        param="X-User-Id",
-    )
-
-
-def user_required() -> ProxyError:
-    return ProxyError(
-        403,
-        "user_required",
-        "This proxy needs to know the user. Send X-User-Id.",
-        param="X-User-Id",
-    )
-
-
-def path_not_allowed() -> ProxyError:
-    return ProxyError(
-        403,
-        "path_not_allowed",
-        "This path is not open to this API key. Ask for it in the proxy's allowed_paths.",
-    )
-
-
-def profile_not_allowed() -> ProxyError:
-    return ProxyError(
-        403,
-        "profile_not_allowed",
-        "This profile is not open to this API key. Use one of its profiles, or none.",
-        param="X-Memory-Profile",
-    )
-
-
-def invalid_signature() -> ProxyError:
-    return ProxyError(
-        403,
-        "invalid_signature",
-        "X-Memory-Signature is missing, wrong or older than 300 seconds. Sign the ids again.",
-        param="X-Memory-Signature",
-    )
-
-
-def cross_site() -> ProxyError:
-    """For requests of other sites' pages, which must not use what the operator pays for."""
-    return ProxyError(
-        403,
-        "cross_site",
-        "This upstream is asked with the operator's key, which web pages of other hosts may not"
-        " use without a key of their own. See tenancy.trusted_hosts.",
-    )
-
-
-def admin_key_required() -> ProxyError:
-    return ProxyError(
-        403,
-        "admin_key_required",
-        "Only the administrator may ask for another tenant with ?tenant=, and this key is not the"
-        " administrator's (server.admin_key). Send that one, or leave ?tenant= out.",
-        param="tenant",
-    )
-
-
-def not_found() -> ProxyError:
-    return ProxyError(404, "not_found", "There is nothing at this path.")
-
-
-def missing_v1() -> ProxyError:
-    return ProxyError(
-        404,
-        "not_found",
-        "There is nothing at this path. The API begins at /v1: set base_url to end in /v1.",
-    )
-
-
-def session_not_found() -> ProxyError:
-    return ProxyError(404, "session_not_found", "There is no such session.")
+def _short(name: str) -> str:
+    return name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 1]}…"
 
 
 def tenant_not_found(tenant: str) -> ProxyError:
@@ -274,14 +258,6 @@ def tenant_not_found(tenant: str) -> ProxyError:
         " those that there are.",
         param="tenant",
     )
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 1]}…"
-
-
-def message_not_found() -> ProxyError:
-    return ProxyError(404, "message_not_found", "There is no such message in this session.")
 
 
 def response_not_found(name: str, param: str | None = None) -> ProxyError:
@@ -320,14 +296,13 @@ def method_not_allowed(allow: str) -> ProxyError:
     )
 
 
-def request_timeout() -> ProxyError:
-    """The rest of the body may still come, so the connection ends with this answer."""
-    return ProxyError(
-        408,
-        "request_timeout",
-        "The request body did not arrive in time. Send it again.",
-        headers=_CLOSE,
-    )
+request_timeout = FixedError(
+    408,
+    "request_timeout",
+    "The request body did not arrive in time. Send it again.",
+    headers=_CLOSE,
+)
+"""The rest of the body may still come, so the connection ends with this answer."""
 
 
 def precondition_failed(header: str) -> ProxyError:
@@ -350,73 +325,59 @@ def request_too_large(limit: int) -> ProxyError:
     )
 
 
-def upgrade_refused() -> ProxyError:
-    """For WebSocket requests: clients that get this use HTTP instead (RFC 9110 15.5.22)."""
-    return ProxyError(
-        426,
-        "upgrade_refused",
-        "There is no WebSocket here. Ask over HTTP: POST /v1/responses with stream: true, for one.",
-        headers=((b"upgrade", b"HTTP/1.1"), (b"connection", b"upgrade, close")),
-    )
+upgrade_refused = FixedError(
+    426,
+    "upgrade_refused",
+    "There is no WebSocket here. Ask over HTTP: POST /v1/responses with stream: true, for one.",
+    headers=((b"upgrade", b"HTTP/1.1"), (b"connection", b"upgrade, close")),
+)
+"""For WebSocket requests: clients that get this use HTTP instead (RFC 9110 15.5.22)."""
 
+server_error = FixedError(500, "server_error", "The proxy failed on this request. Try again.")
+upstream_unreachable = FixedError(
+    502, "upstream_unreachable", "The upstream could not be reached. Try again in a moment."
+)
+upstream_broken = FixedError(
+    502,
+    "upstream_unreachable",
+    "The upstream's answer broke off, or is not valid HTTP. Try again in a moment.",
+)
+"""For an upstream that breaks off; same code as for one that cannot be reached."""
 
-def server_error() -> ProxyError:
-    return ProxyError(500, "server_error", "The proxy failed on this request. Try again.")
-
-
-def upstream_unreachable() -> ProxyError:
-    return ProxyError(
-        502, "upstream_unreachable", "The upstream could not be reached. Try again in a moment."
-    )
-
-
-def upstream_broken() -> ProxyError:
-    """For an upstream that breaks off; same code as for one that cannot be reached."""
-    return ProxyError(
-        502,
-        "upstream_unreachable",
-        "The upstream's answer broke off, or is not valid HTTP. Try again in a moment.",
-    )
-
-
-def upstream_timeout() -> ProxyError:
-    return ProxyError(
-        504, "upstream_timeout", "The upstream did not answer in time. Try again in a moment."
-    )
-
-
-def overloaded() -> ProxyError:
-    return _unavailable("overloaded", "The proxy has too much to do. Try again in a moment.")
-
-
-def no_room() -> ProxyError:
-    said = "There are too many large requests or answers at once. Try again in a moment."
-    return _unavailable("overloaded", said)
-
-
-def memory_unavailable() -> ProxyError:
-    return _unavailable(
-        "memory_unavailable", "The memory cannot be read at present. Try again in a moment."
-    )
-
-
-def memory_busy() -> ProxyError:
-    said = "Others are changing the same memory. Try again in a moment."
-    return _unavailable("memory_unavailable", said)
-
-
-def memory_in_use() -> ProxyError:
-    said = (
-        "What was to be erased is gone, but a copy of its text is in the log of the database while"
-        " somebody reads that, as a backup does. Repeat the erasure in a moment."
-    )
-    return _unavailable("memory_unavailable", said)
-
-
-def memory_full() -> ProxyError:
-    said = "The store is full and takes nothing new. Give it more room, or delete something."
-    return _unavailable("memory_unavailable", said)
-
-
-def _unavailable(code: str, message: str) -> ProxyError:
-    return ProxyError(503, code, message, headers=((b"retry-after", b"%d" % RETRY_AFTER_SECONDS),))
+upstream_timeout = FixedError(
+    504, "upstream_timeout", "The upstream did not answer in time. Try again in a moment."
+)
+overloaded = FixedError(
+    503, "overloaded", "The proxy has too much to do. Try again in a moment.", headers=_RETRY
+)
+no_room = FixedError(
+    503,
+    "overloaded",
+    "There are too many large requests or answers at once. Try again in a moment.",
+    headers=_RETRY,
+)
+memory_unavailable = FixedError(
+    503,
+    "memory_unavailable",
+    "The memory cannot be read at present. Try again in a moment.",
+    headers=_RETRY,
+)
+memory_busy = FixedError(
+    503,
+    "memory_unavailable",
+    "Others are changing the same memory. Try again in a moment.",
+    headers=_RETRY,
+)
+memory_in_use = FixedError(
+    503,
+    "memory_unavailable",
+    "What was to be erased is gone, but a copy of its text is in the log of the database while"
+    " somebody reads that, as a backup does. Repeat the erasure in a moment.",
+    headers=_RETRY,
+)
+memory_full = FixedError(
+    503,
+    "memory_unavailable",
+    "The store is full and takes nothing new. Give it more room, or delete something.",
+    headers=_RETRY,
+)

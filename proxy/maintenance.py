@@ -24,10 +24,7 @@ STORE_TIMEOUT = 60.0
 
 
 async def reindex(
-    settings: Settings,
-    tenant: str | None,
-    user: str | None,
-    on_progress: OnProgress,
+    settings: Settings, tenant: str | None, user: str | None, on_progress: OnProgress
 ) -> int:
     """Index all sessions, those of a tenant, or those of one user of it; the number of messages.
 

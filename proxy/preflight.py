@@ -16,15 +16,10 @@ from proxy.assembly.origin import upstream_options
 from proxy.lazy import lazy_import
 from proxy.memory.store import StoreError
 from proxy.process.sqlite_file import sqlite_name
+from proxy.process.sqlite_version import version_problem
 from proxy.settings import Settings
 from proxy.stores.address import read_address
-from proxy.stores.sqlite.schema import (
-    IS_FOLDER,
-    SUFFIXES,
-    Unusable,
-    connect,
-    schema_of,
-)
+from proxy.stores.sqlite.schema import IS_FOLDER, SUFFIXES, Unusable, connect, schema_of
 
 if TYPE_CHECKING:
     from proxy.learning.profile import document as profile_schema
@@ -50,6 +45,8 @@ def configuration_problems(settings: Settings) -> Iterator[str]:
         except ValueError as error:
             yield f"upstreams[{index}]: {error}"
     yield from _certificate_problems(settings)
+    if read_address(settings.store.url).kind in ("sqlite", "memory") and (old := version_problem()):
+        yield f"store.url: {old}"
     for path in sorted(settings.schemas - {""}):
         try:
             profile_schema.read_schema(path)

@@ -289,9 +289,7 @@ class ProcessMetrics(Collector):
     """
 
     def __init__(
-        self,
-        processes: Callable[[], Iterable[str]],
-        more: Callable[[], Iterable[Metric]] = tuple,
+        self, processes: Callable[[], Iterable[str]], more: Callable[[], Iterable[Metric]] = tuple
     ) -> None:
         self._processes, self._more = processes, more
 

@@ -17,12 +17,7 @@ from urllib.parse import unquote_to_bytes
 
 import msgspec
 
-from proxy.errors import (
-    RawHeaders,
-    invalid_api_key,
-    invalid_header,
-    profile_not_allowed,
-)
+from proxy.errors import RawHeaders, invalid_api_key, invalid_header, profile_not_allowed
 
 Mode = Literal["key", "single", "clients"]
 

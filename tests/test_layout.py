@@ -36,6 +36,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
             "memory.store",
             "assembly.origin",
             "process.sqlite_file",
+            "process.sqlite_version",
             "settings",
             "stores.address",
             "stores.sqlite.schema",
@@ -123,6 +124,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
             "memory.items",
             "memory.usage",
             "process.sqlite_file",
+            "process.sqlite_version",
             "process.threads",
             "recall.index",
         }

@@ -6,7 +6,9 @@ import json
 import os
 import pickle
 import re
+import zoneinfo
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import assume, example, given
@@ -299,6 +301,17 @@ def test_what_a_model_writes_is_off_until_it_is_switched_on(part: str, tmp_path:
 def test_a_wrong_value_is_told_by_its_key(text: str, name: str, tmp_path: Path) -> None:
     (problem,) = problems(tmp_path, text)
     assert problem.startswith(f"{name}: ")
+
+
+def test_time_zones_are_known_where_the_system_has_no_table_of_them(tmp_path: Path) -> None:
+    """As on Windows."""
+    path = write(tmp_path, "[memory.recall]\ntime_zone = 'Asia/Kathmandu'")
+    ZoneInfo.clear_cache()
+    zoneinfo.reset_tzpath(to=[])
+    try:
+        assert load(path).memory.recall.zone is not None
+    finally:
+        zoneinfo.reset_tzpath()
 
 
 def test_another_service_on_the_loopback_is_not_this_proxy(tmp_path: Path) -> None:

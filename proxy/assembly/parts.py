@@ -99,7 +99,6 @@ class Parts(msgspec.Struct, frozen=True, dict=True):
         return [*admin_routes(self._api), *([route_of_mcp(self._api)] if mcp else [])]
 
     def gateway(self) -> Gateway:
-        """The relay."""
         settings, services, api = self.resources.settings, self.services, self._api
         passthrough = self._passthrough()
         asker = self._asker(passthrough)
@@ -185,8 +184,7 @@ async def parts_of(
     recalling = await recalling_of(resources, index_delay)
     learned = learning_of(resources, resources.store, kinds)
     long_timeout = LongTimeoutStores(
-        resources.long_timeout_store,
-        learning_of(resources, resources.long_timeout_store, kinds),
+        resources.long_timeout_store, learning_of(resources, resources.long_timeout_store, kinds)
     )
     upstreams = await upstreams_of(resources)
     windows = ContextWindows(upstreams) if upstreams else None

@@ -24,8 +24,6 @@ SHUTDOWN_SECONDS = 5.0
 
 
 class Recalling(msgspec.Struct, frozen=True):
-    """The parts of recall."""
-
     indexer: Indexer
     index_updater: IndexUpdater
     recaller: Recaller

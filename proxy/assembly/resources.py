@@ -93,8 +93,6 @@ def spool_of(settings: Settings, store: str) -> Spool:
 
 
 def upstream_of(settings: Settings, url: str = "") -> Upstream:
-    """A client of the upstream, or of another API at ``url`` with the same options.
-
-    Raises ValueError for options with which no request can succeed, OSError.
-    """
+    """A client of the upstream, or of another API at ``url`` with the same options.  Raises
+    ValueError for options with which no request can succeed, OSError."""
     return open_upstream(settings.upstream.client, upstream_options(settings, url))

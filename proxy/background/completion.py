@@ -191,8 +191,6 @@ class Paused(NotYet):
 
 
 class Completer(Protocol):
-    """Calls models."""
-
     def is_ready(self, assignment: Assignment) -> bool:
         """Whether its credential is known, or none is needed."""
         ...
@@ -272,9 +270,7 @@ def failure_of(
 
 def read_answer(body: bytes) -> ParsedAnswer:
     """Parse a ``chat.completion``: its first choice, "" if that was blocked and has no message.
-
-    Raises Unreadable without a choice.
-    """
+    Raises Unreadable without a choice."""
     try:
         answer = jsontext.decode(body)
     except jsontext.UNREADABLE as error:

@@ -126,9 +126,7 @@ class LeaseLost(Exception):
 @asynccontextmanager
 async def lease_held(queue: Queue, work: Work, clock: Callable[[], float]) -> AsyncIterator[None]:
     """Renew the lease of claimed work while the block runs; if that fails, cancel the block.
-
-    Raises LeaseLost.
-    """
+    Raises LeaseLost."""
     try:
         async with asyncio.timeout(None) as deadline:
             renewing = _renew(queue, work, clock, deadline)

@@ -36,7 +36,6 @@ def block(kind: str, note: str, lines: str) -> str:
 
 
 def summary_block(text: str) -> str:
-    """The block of a conversation's summary."""
     return block("summary", SUMMARY, text)
 
 

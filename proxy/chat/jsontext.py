@@ -94,10 +94,8 @@ def value(raw: bytes) -> object:
 
 
 def fields(raw: bytes) -> dict[str, bytes]:
-    """The fields of an object in order, each value as JSON; the last of equal keys wins.
-
-    Raises UNREADABLE, also for JSON that is not an object.
-    """
+    """The fields of an object in order, each value as JSON; the last of equal keys wins.  Raises
+    UNREADABLE, also for JSON that is not an object."""
     return _read_with_fallback(raw, _split_object, lambda text: dict(_object_fields(text)))
 
 
@@ -183,7 +181,6 @@ def join_fields(pieces: JsonFields) -> bytes:
 
 
 def join_items(pieces: Iterable[bytes]) -> bytes:
-    """The list of these items."""
     return b"[%b]" % b",".join(pieces)
 
 

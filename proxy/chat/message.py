@@ -165,7 +165,6 @@ def last_user_index(pieces: Sequence[Piece]) -> int | None:
 
 
 def text_of(raw: bytes) -> str:
-    """The text of a message."""
     try:
         return _plain.decode(raw).content
     except jsontext.UNREADABLE:

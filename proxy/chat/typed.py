@@ -139,7 +139,7 @@ def _typed_in_known_form(stripped: str, own_text: str) -> str:
     if stripped.startswith(_PART_TAGS):
         return "" if stripped.endswith(f"</{stripped[1:].partition('>')[0]}>") else own_text
     if stripped.startswith(_IDE_CONTEXT):
-        return _after_line(stripped, _IDE_REQUEST)
+        return f"\n{stripped}".partition(f"\n{_IDE_REQUEST}")[2].strip()
     command = _tag_content("bash-input", stripped)
     if stripped.startswith("<bash-input>") and command is not None:
         return f"! {command}"
@@ -148,13 +148,6 @@ def _typed_in_known_form(stripped: str, own_text: str) -> str:
 
 
 def _tag_content(tag: str, text: str) -> str | None:
-    """The text in a tag; None without the tag."""
     _, opened, rest = text.partition(f"<{tag}>")
     inside, closed, _ = rest.rpartition(f"</{tag}>")
     return inside.strip() if opened and closed else None
-
-
-def _after_line(text: str, heading: str) -> str:
-    """The text after the first line that begins with ``heading``; "" without one."""
-    _, has_heading, rest = f"\n{text}".partition(f"\n{heading}")
-    return rest.strip() if has_heading else ""

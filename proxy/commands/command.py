@@ -132,10 +132,8 @@ class CommandContext(msgspec.Struct, frozen=True):
         return f"this key (tenant {name})"
 
     def confirm(self, question: str, *, yes: bool) -> None:
-        """Ask on standard error, unless ``yes``.
-
-        Raises CommandError if the answer is no, or if there is no terminal.
-        """
+        """Ask on standard error, unless ``yes``.  Raises CommandError if the answer is no, or if
+        there is no terminal."""
         if yes:
             return
         if not at_terminal():

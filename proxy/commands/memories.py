@@ -36,11 +36,7 @@ def path_of(user: str, memory: str | None = None) -> str:
 
 @command(memories, "list")
 def list_(
-    context: CommandContext,
-    user: User,
-    kind: Kind = None,
-    state: State = None,
-    limit: Limit = None,
+    context: CommandContext, user: User, kind: Kind = None, state: State = None, limit: Limit = None
 ) -> None:
     """What is kept of a person beside what was said: 100, or all with --json."""
     none, filters = "Nothing is known of this person", {"kind": kind, "state": state}

@@ -26,14 +26,7 @@ from proxy.memory.recording.store_names import waiting_in
 from proxy.process.sqlite_file import is_busy, is_damage
 from proxy.settings import Settings
 from proxy.stores.address import is_same_store, read_address
-from proxy.stores.sqlite.schema import (
-    SCHEMA,
-    SUFFIXES,
-    Unusable,
-    is_ours,
-    reopen,
-    version,
-)
+from proxy.stores.sqlite.schema import SCHEMA, SUFFIXES, Unusable, is_ours, reopen, version
 
 STORE_TIMEOUT = 2.0
 """Seconds for a command that looks at the file; a proxy has it open all the time."""

@@ -39,11 +39,7 @@ def show(context: CommandContext, user: User) -> None:
 
 
 @command(users, "export")
-def export_(
-    context: CommandContext,
-    user: User,
-    output: Target = STANDARD,
-) -> None:
+def export_(context: CommandContext, user: User, output: Target = STANDARD) -> None:
     """All that is kept of a person as NDJSON, to be imported again."""
     path = f"/users/{segment(user)}"
     sessions = context.api.ask("GET", path)["sessions"]

@@ -12,10 +12,9 @@ from proxy.chat.blocks import append_to_system, block_message, with_block
 from proxy.chat.cachemarks import without_marks
 from proxy.chat.message import SYSTEM_ROLES, ChatMessage, Piece, last_user_index
 from proxy.chat.native import without_native
-from proxy.chat.reply.answer import Reply
 from proxy.chat.reply.events import end_signal, may_end
 from proxy.chat.reply.reply import ReplyBuilder, read_reply
-from proxy.chat.request import ChatRequest, UnreadReason, read
+from proxy.chat.request import ChatRequest, read
 from proxy.errors import RawHeaders
 from proxy.formats.breakpoints import CacheMark, MessageKind, with_mark, with_openai_marks
 from proxy.formats.format import Addition
@@ -28,12 +27,10 @@ class ChatCompletions:
     records = True
     has_signed_content = False
     supports_tools = True
+    read, read_reply = staticmethod(read), staticmethod(read_reply)
 
     def is_side_request(self, request: ChatRequest, headers: RawHeaders) -> bool:
         return False
-
-    def read(self, body: bytes, max_inline_media_bytes: int) -> ChatRequest | UnreadReason:
-        return read(body, max_inline_media_bytes)
 
     def write(self, request: ChatRequest, addition: Addition) -> bytes:
         stored = addition.system
@@ -47,9 +44,6 @@ class ChatCompletions:
 
     def without_signed(self, body: bytes, status: int, error: bytes) -> bytes | None:
         return None
-
-    def read_reply(self, body: bytes) -> Reply | None:
-        return read_reply(body)
 
     def read_stream(self) -> ChunkReader:
         return ChunkReader()

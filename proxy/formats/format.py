@@ -84,7 +84,7 @@ class Format(Protocol):
         for example.  It is relayed without memory."""
         ...
 
-    def read(self, body: bytes, max_inline_media_bytes: int) -> ChatRequest | UnreadReason:
+    def read(self, body: bytes, max_inline_media_bytes: int, /) -> ChatRequest | UnreadReason:
         """Parse a body; returns why if it cannot be read.  Slow for large ones: use a thread."""
         ...
 

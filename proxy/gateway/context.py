@@ -50,7 +50,6 @@ def reserved_tokens(profile: ProfileSettings) -> int:
 
 
 def max_learned_tokens(profile: ProfileSettings) -> int:
-    """The maximum of tokens for learned memory."""
     return sum(part.max_tokens for part in profile.learned.values() if part.enabled)
 
 
@@ -70,7 +69,6 @@ def max_recall_tokens(profile: ProfileSettings) -> int:
 
 
 def recall_options(recall: RecallSettings) -> RecallOptions:
-    """A profile's settings of recall, as recall takes them."""
     return RecallOptions(
         own_session_only=recall.scope == "session",
         min_score=recall.min_score,

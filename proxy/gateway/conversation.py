@@ -135,10 +135,8 @@ class Conversations:
         return exchange if plain is body else replace(exchange, wire_body=body)
 
     async def _resolve_session(self, call: ProxyRequest, body: bytes) -> bool:
-        """Set the call's session to the one that its body names; False if it names none.
-
-        Raises ProxyError.
-        """
+        """Set the call's session to the one that its body names; False if it names none.  Raises
+        ProxyError."""
         session = await self._session_resolver.session_of(call, body)
         if session is not None:
             call.identity = replace(call.identity, session=session)

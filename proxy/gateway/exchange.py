@@ -138,7 +138,6 @@ class ChatExchange(msgspec.Struct, frozen=True, gc=False):
         context: RequestContext,
         services: Services,
     ) -> ChatExchange:
-        """The exchange of a request; ``body`` is its bytes."""
         counter, began = services.counter(request.model), steady_now()
         side_requests = context.profile_rules.side_requests
         return cls(
@@ -223,10 +222,8 @@ class LoadedExchange(msgspec.Struct, frozen=True, gc=False):
 
 
 async def load(exchange: ChatExchange, services: Services) -> LoadedExchange:
-    """Load and plan the session; look up learned memory and start the rewrite concurrently.
-
-    Raises ProxyError 403 for another user's session, StoreError.
-    """
+    """Load and plan the session; look up learned memory and start the rewrite concurrently.  Raises
+    ProxyError 403 for another user's session, StoreError."""
     request, context = exchange.request, exchange.context
     question, count = request.last_user_text, exchange.counter.count_lines
     lookup = services.knowledge.begin(context, question, count, wanted=exchange.may_enrich)

@@ -28,13 +28,7 @@ from proxy.errors import (
 )
 from proxy.gateway.conversation import Conversations
 from proxy.gateway.fetches import Fetches
-from proxy.gateway.identity import (
-    SIGNATURE,
-    Aliases,
-    Identity,
-    IdentityReader,
-    check_signature,
-)
+from proxy.gateway.identity import SIGNATURE, Aliases, Identity, IdentityReader, check_signature
 from proxy.gateway.passthrough import Passthrough
 from proxy.gateway.report import MemoryReport, Reason
 from proxy.gateway.request import ProxyRequest, Scope
@@ -85,7 +79,6 @@ class Gateway:
         self._reader = IdentityReader(Aliases.of(server.session_aliases, server.user_aliases))
 
     async def serve(self, route: Route, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         start = time.perf_counter()
         delivery = Delivery(send)
         call: ProxyRequest | None = None

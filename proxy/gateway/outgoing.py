@@ -20,8 +20,7 @@ from proxy.errors import ProxyError, memory_unavailable
 from proxy.gateway.asking.refusals import Refusal
 from proxy.gateway.exchange import ChatExchange, ContinuedAnswer, Services, load
 from proxy.gateway.prompt.enrich import compose_within, enrich
-from proxy.gateway.prompt.prompt import AssembledPrompt
-from proxy.gateway.prompt.wording import stored_as_text
+from proxy.gateway.prompt.prompt import AssembledPrompt, stored_as_text
 from proxy.gateway.references import resolve_references
 from proxy.gateway.report import MemoryReport, Reason
 from proxy.gateway.state.emulation import log_ends_with
@@ -190,9 +189,7 @@ async def _on_branch_if_possible(
     services: Services,
 ) -> AssembledPrompt | DegradedPrompt:
     """``_on_branch``; if that fails and the upstream has the conversation, ``prompt`` unchanged.
-
-    Raises ProxyError 503 if the upstream does not have it, or memory must not fail.
-    """
+    Raises ProxyError 503 if the upstream does not have it, or memory must not fail."""
     try:
         return await _on_branch(exchange, continued, prompt, services)
     except ProxyError:
@@ -208,9 +205,7 @@ async def _on_branch(
     services: Services,
 ) -> AssembledPrompt | DegradedPrompt:
     """The prompt with the branch that ends with ``continued``, loaded if the log is another one.
-
-    Raises ProxyError 503 if the branch cannot be loaded.
-    """
+    Raises ProxyError 503 if the branch cannot be loaded."""
     if log_ends_with(_snapshot_of(prompt).log, continued):
         return prompt
     try:

@@ -73,12 +73,7 @@ class Passthrough:
             await self._relay(call, await self.send_upstream(call, body))
 
     async def send_upstream(
-        self,
-        call: ProxyRequest,
-        body: Body,
-        *,
-        length: int | None = None,
-        rewritten: bool = False,
+        self, call: ProxyRequest, body: Body, *, length: int | None = None, rewritten: bool = False
     ) -> Reply:
         """Send a call upstream.  ``length`` is the declared length of a streamed body.
 

@@ -72,9 +72,7 @@ async def _superseded(
     references: ResolvedReferences,
 ) -> ResolvedReferences:
     """``references`` with the answer that is continued, looked for among superseded messages.
-
-    Raises StoreError.
-    """
+    Raises StoreError."""
     key = exchange.context.key
     answer = await services.state.superseded(key, lambda raw: search.previous_in(raw) is not None)
     if answer is None:

@@ -85,7 +85,6 @@ class MemoryReport(msgspec.Struct, frozen=True, gc=False):
         return timing
 
     def injection(self, details: RecordDetails = NO_DETAILS) -> Injection:
-        """The report in the form in which the exchange is recorded."""
         return Injection(
             status=self.status,
             reason=self.reason,

@@ -122,10 +122,8 @@ def is_address(url: str) -> bool:
 
 
 def encoded(value: object) -> bytes:
-    """JSON; times, UUIDs, sets, dataclasses and pydantic models as what JSON has for them.
-
-    Raises TypeError for what has no JSON, ValueError for NaN, infinity and lone surrogates.
-    """
+    """JSON; times, UUIDs, sets, dataclasses and pydantic models as what JSON has for them.  Raises
+    TypeError for what has no JSON, ValueError for NaN, infinity and lone surrogates."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain)
     return text.encode()
 

@@ -10,9 +10,10 @@ from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple, Protocol
 
 import msgspec
+from cachetools import LRUCache
 from msgspec.structs import replace
 
-from proxy.learning.collection import put_change
+from proxy.learning.collection import delete_change, put_change
 from proxy.learning.evidence import DeletedSources, UserMessage
 from proxy.learning.extract import KindModel
 from proxy.memory.archive import Archive, Session
@@ -47,10 +48,8 @@ class Exchanges(msgspec.Struct, frozen=True):
     text_of: Callable[[bytes], str]
 
     async def answered_question(self, key: SessionKey, message: str) -> AnsweredQuestion | None:
-        """An answer with its question; None unless both are text and in the active history.
-
-        Raises StoreError.
-        """
+        """An answer with its question; None unless both are text and in the active history.  Raises
+        StoreError."""
         log = (await self.history.load(key, WHOLE_LOG)).log
         found = next((entry for entry in log if entry.card.id == message), None)
         asked = question_of(log, found) if found and found.card.role == "assistant" else None
@@ -104,7 +103,6 @@ class ReadMark(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def mark_place(user: str, feature: str, session: str) -> Place:
-    """Where a feature's mark of a session is stored."""
     return Place((PEOPLE, user, READ_MARKS, feature), session)
 
 
@@ -190,10 +188,8 @@ class Extractor(Protocol):
         ...
 
     async def take_back(self, owner: ItemOwner, gone: DeletedSources) -> None:
-        """Undo what was learned from messages that were deleted while it was learned.
-
-        Raises StoreError and Busy.
-        """
+        """Undo what was learned from messages that were deleted while it was learned.  Raises
+        StoreError and Busy."""
         ...
 
 
@@ -233,10 +229,7 @@ class Improver(Protocol):
     def model(self) -> KindModel: ...
 
     async def subject(self, context: LearningContext) -> str | None:
-        """The id of what is to be improved now, None if nothing is.
-
-        Raises StoreError.
-        """
+        """The id of what is to be improved now, None if nothing is.  Raises StoreError."""
         ...
 
     async def improve(self, context: LearningContext) -> bool:
@@ -262,3 +255,38 @@ def _mark_copy(feature: str, user: str, item: Item, old: Session, new: Session) 
     read = read_mark_from(item, old.created_at)
     then = replace(read, seq=min(read.seq, new.end), began=new.created_at)
     return put_change(mark_place(user, feature, new.id), then, None)
+
+
+SWEPT_AT_ONCE = 20
+"""Marks that are checked after a person has been read, more than one session adds."""
+
+GRACE = 86_400.0
+"""Seconds for which a mark is kept in any case: an import may still bring its session."""
+
+MAX_REMEMBERED = 10_000
+"""People whose position in the sweep a process remembers."""
+
+
+class MarkSweep:
+    """Checks the marks of a person, a page at a time, and then from the beginning again.
+
+    A store does not report which sessions have expired, and the mark of a deleted one must stay as
+    long as a job may be reading it.
+    """
+
+    def __init__(self) -> None:
+        self._reached: LRUCache[ItemOwner, Place] = LRUCache(MAX_REMEMBERED)
+
+    async def step(self, items: Items, history: History, owner: ItemOwner, now: float) -> None:
+        """Check the next page of a person's marks.  Raises StoreError."""
+        after = self._reached.pop(owner, None)
+        page = await items.items(owner, (PEOPLE, owner.user, READ_MARKS), after, SWEPT_AT_ONCE)
+        old = (item for item in page.items if item.updated_at < now - GRACE)
+        keys = ((item, SessionKey(owner.tenant, item.key)) for item in old)
+        gone = [item for item, key in keys if await history.session(key) is None]
+        if gone:
+            await items.change_items(
+                owner, [delete_change(each.place, each.version) for each in gone]
+            )
+        if page.after is not None:
+            self._reached[owner] = page.items[-1].place

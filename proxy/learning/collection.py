@@ -99,9 +99,7 @@ class ListedStore(KindStore, Protocol):
 
     async def drop(self, owner: ItemOwner, id: str, check: Callable[[Item], None]) -> bool:
         """Delete a memory; False if there was none.  ``check`` raises if it must not be deleted.
-
-        Raises Busy as well.
-        """
+        Raises Busy as well."""
         ...
 
     async def card_change(self, owner: ItemOwner) -> Change:
@@ -143,7 +141,6 @@ class Collection:
         self._owner_locks = OwnerLocks() if locks is None else locks
 
     async def update(self, owner: ItemOwner, step: Step[T], since: float | None = None) -> T:
-        """See ``update`` below."""
         return await update(self.items, self._owner_locks, owner, step, since)
 
     async def item_at(self, owner: ItemOwner, place: Place) -> Item | None:
@@ -181,7 +178,6 @@ async def update(
 
 
 def decode_item(item: Item, kind: type[StructT]) -> Stored[StructT]:
-    """An item with its value decoded."""
     value = msgspec.json.decode(item.value, type=kind)
     return Stored(value, item.version, item.created_at, item.updated_at)
 

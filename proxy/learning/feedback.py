@@ -71,10 +71,8 @@ async def feedback_on(
 async def drop_feedback(
     items: Items, key: SessionKey, user: str | None, messages: Collection[str]
 ) -> None:
-    """Delete the feedback on messages, also from before the session had a user.
-
-    Raises StoreError.
-    """
+    """Delete the feedback on messages, also from before the session had a user.  Raises
+    StoreError."""
     for item_owner, where in _owned_namespaces(key, user) if messages else ():
         gone = [delete_change(Place(where, message)) for message in messages]
         await items.change_items(item_owner, gone)

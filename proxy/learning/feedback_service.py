@@ -10,13 +10,7 @@ from proxy.learning.batch import Exchanges
 from proxy.learning.collection import put_change
 from proxy.learning.episodes.episode import episode_id, make_episode
 from proxy.learning.episodes.store import EpisodeStore
-from proxy.learning.feedback import (
-    Feedback,
-    Score,
-    drop_feedback,
-    feedback_on,
-    feedback_place,
-)
+from proxy.learning.feedback import Feedback, Score, drop_feedback, feedback_on, feedback_place
 from proxy.learning.instructions.pending import FeedbackForgetter, PendingFeedback
 from proxy.memory.archive import Session
 from proxy.memory.items import ItemOwner

@@ -26,9 +26,8 @@ from proxy.background.completion import (
     retry_denied,
 )
 from proxy.background.runner import LEASE, Backoff, LeaseLost, lease_held
-from proxy.learning.batch import Batch, Extractor, Improver, LearningContext
+from proxy.learning.batch import Batch, Extractor, Improver, LearningContext, MarkSweep
 from proxy.learning.failures import BatchFailures, ImprovementKey, batch_key
-from proxy.learning.marks import MarkSweep
 from proxy.learning.reading import Reader
 from proxy.memory.archive import Session
 from proxy.memory.history.reading import NEWEST_TURN
@@ -126,9 +125,7 @@ class NotLearned(Exception):
 
     def others(self, contexts: Sequence[LearningContext]) -> list[LearningContext]:
         """The sessions to continue with, without those of the failed batch's request groups.
-
-        Raises the failure if the first session, for which the job runs, is in the batch.
-        """
+        Raises the failure if the first session, for which the job runs, is in the batch."""
         (own, *rest), ranges = contexts, {range_.key for range_ in self.batch.ranges}
         if own.key in ranges or isinstance(self.failure, BudgetSpent):
             raise self.failure
@@ -272,10 +269,8 @@ class LearningJob(msgspec.Struct):
                 contexts = stopped.others(contexts)
 
     async def _read_on(self, extractor: Extractor, contexts: Sequence[LearningContext]) -> bool:
-        """Read batch by batch; False at the first conflict with others' changes.
-
-        Raises NotLearned, and StoreError.
-        """
+        """Read batch by batch; False at the first conflict with others' changes.  Raises
+        NotLearned, and StoreError."""
         unread = await self.reader.unread(self.items, extractor.model.feature, contexts)
         budget_of = extractor.model.message_budget
         batches_of = self.reader.batches(unread, lambda context: budget_of(context.settings))

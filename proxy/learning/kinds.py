@@ -64,6 +64,10 @@ from proxy.settings.learned import LearnedSettings
 CollectionT = TypeVar("CollectionT", bound=Collection)
 
 Choose = Callable[[bytes, ProfileSettings, QueryText, TokenBudget], Block | None]
+"""The block for a prompt from a card's value, None if nothing fits; pure, fast.
+
+Raises msgspec.DecodeError for an invalid card.
+"""
 
 
 class Store(Items, History, Queue, Protocol):
@@ -124,8 +128,9 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     """The keys of its items are the ``id`` of their values."""
     card: type[msgspec.Struct] | None = None
     card_place: Callable[[str, str | None, ProfileSettings], OwnedPlace | None]
+    """Where its card is stored, a short extract beside its items; None without a user whose card
+    it could be."""
     choose: Choose
-    """``card_place`` and ``choose``: see CardKind."""
     current: Callable[[str], Place] | None = None
     """For a kind with versions: the place of the current one, by user or application."""
     copies_messages: bool = False
@@ -143,7 +148,6 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
         return part
 
     def model(self, completer: Completer) -> KindModel:
-        """The model that writes it."""
         return KindModel(completer, self.name, self.settings, self._is_written)
 
     def _is_written(self, profile: ProfileSettings) -> bool:

@@ -32,7 +32,8 @@ from proxy.learning.instructions.store import InstructionStore
 from proxy.learning.kinds import KINDS, Kind, KindResources, Kinds, LearningObserver, Store
 from proxy.learning.profile.document import Schemas
 from proxy.learning.profile.store import ProfileStore
-from proxy.learning.prompt_cards import PromptCards
+from proxy.learning.prompt_cards import Block, Cards, CountText, KnownBlocks, TokenBudget
+from proxy.learning.similarity import QueryText
 from proxy.memory.history.reading import NEWEST_TURN
 from proxy.memory.items import Change, ItemOwner, Items
 from proxy.memory.model import SessionKey
@@ -97,8 +98,44 @@ def _skip(mark: ReadMark, last: int, exchange: str | None) -> ReadMark:
     return replace(mark, seq=max(mark.seq, last), message="", offset=0)
 
 
-Count = Callable[[str], int]
-Clock = Callable[[], float]
+class PromptCards:
+    """Selects learned memory for a prompt; ``look`` is the only I/O, begun while the session is
+    loaded.  ``kinds`` in the order in which they may take from the budget; ``clock`` in Unix
+    seconds."""
+
+    def __init__(self, items: Items, kinds: Sequence[Kind], clock: Callable[[], float]) -> None:
+        self._items, self._kinds, self._time = items, tuple(kinds), clock
+
+    async def look(self, tenant: str, user: str | None, settings: ProfileSettings) -> Cards:
+        """Load the cards, in one round trip.  Raises StoreError."""
+        wanted = {
+            kind.name: where
+            for kind in self._kinds
+            if kind.settings(settings).enabled
+            and (where := kind.card_place(tenant, user, settings)) is not None
+        }
+        found = await self._items.items_of(tuple(wanted.values()))
+        cards = {name: bytes(found[at].value) for name, at in wanted.items() if at in found}
+        return Cards(settings, cards)
+
+    def choose(self, cards: Cards, query: str, budget: int, count: CountText) -> KnownBlocks:
+        """The blocks that fit into ``budget`` tokens and each kind's ``max_tokens``; pure, fast."""
+        if not cards.found:
+            return KnownBlocks()
+        now, settings = self._time(), cards.settings
+        query_text = QueryText(query, now, settings.recall.zone)
+        head: list[Block] = []
+        tail: list[Block] = []
+        for kind in self._kinds:
+            card = cards.found.get(kind.name)
+            if not card:
+                continue
+            limit = TokenBudget(min(budget, kind.settings(settings).max_tokens), count, now)
+            block = kind.choose(card, settings, query_text, limit)
+            if block is not None:
+                budget -= block.tokens
+                (head if kind.shared else tail).append(block)
+        return KnownBlocks(tuple(head), tuple(tail))
 
 
 class DroppedCopies(NamedTuple):
@@ -120,9 +157,9 @@ class Learned:
         store: Store,
         schemas: Schemas,
         text_of: Callable[[bytes], str],
-        count: Count,
+        count: CountText,
         profile_of: Callable[[str], ProfileSettings | None],
-        clock: Clock,
+        clock: Callable[[], float],
         kinds: Sequence[Kind] = KINDS,
     ) -> None:
         exchanges = Exchanges(store, text_of)
@@ -143,7 +180,6 @@ class Learned:
         self._store = store
 
     def extractors(self, completer: Completer, observer: LearningObserver) -> list[Extractor]:
-        """For a LearningJob."""
         return [
             kind.extractor(self.resources, kind.model(completer), observer)
             for kind in self.kinds.ranked
@@ -151,7 +187,6 @@ class Learned:
         ]
 
     def improvers(self, completer: Completer, observer: LearningObserver) -> list[Improver]:
-        """For a LearningJob."""
         return [
             kind.improver(self.resources, kind.model(completer), observer)
             for kind in self.kinds.ranked

@@ -1,21 +1,16 @@
-"""Selects learned memory for a prompt from the cards of a person and a tenant.
-
-``look`` is the only I/O, begun while the session is being loaded; ``choose`` selects what fits.
-"""
+"""Blocks of learned memory in a prompt; they are chosen from cards, extracts beside the items."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar, cast
+from typing import Concatenate, NamedTuple, ParamSpec, TypeVar, cast
 
 import msgspec
 
-from proxy.learning.similarity import QueryText
-from proxy.memory.items import PEOPLE, Items, OwnedPlace, Place
+from proxy.memory.items import PEOPLE, Place
 from proxy.memory.model import Recalled
 from proxy.recall.text_cache import text_cache
 from proxy.settings import ProfileSettings
-from proxy.settings.learned import LearnedSettings
 
 CountText = Callable[[str], int]
 
@@ -76,9 +71,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def card_cache(
-    compute: Callable[Concatenate[bytes, P], T],
-) -> Callable[Concatenate[bytes, P], T]:
+def card_cache(compute: Callable[Concatenate[bytes, P], T]) -> Callable[Concatenate[bytes, P], T]:
     """Decorates a pure function of a card and more: cards are the same from turn to turn."""
     cached = cast("Callable[Concatenate[bytes, P], T]", text_cache(CACHED_CARDS)(compute))
 
@@ -94,7 +87,6 @@ CARDS = "card"
 
 
 def card_place(user: str, kind: str) -> Place:
-    """Where a person's card is stored."""
     return Place((PEOPLE, user, CARDS), kind)
 
 
@@ -104,78 +96,6 @@ class TokenBudget(msgspec.Struct, frozen=True):
     tokens: int
     count: CountText
     now: float
-
-
-class CardKind(Protocol):
-    """A kind of learned memory with a card: a short extract stored beside the items."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def shared(self) -> bool:
-        """Whether it is the tenant's, for the system message, and not a person's."""
-        ...
-
-    def settings(self, profile: ProfileSettings) -> LearnedSettings:
-        """Its part of a profile."""
-        ...
-
-    def card_place(
-        self, tenant: str, user: str | None, profile: ProfileSettings
-    ) -> OwnedPlace | None:
-        """Where its card is stored; None without a user whose card it could be."""
-        ...
-
-    def choose(
-        self, card: bytes, profile: ProfileSettings, query: QueryText, budget: TokenBudget
-    ) -> Block | None:
-        """The block for a prompt from the card's value, None if nothing fits; pure, fast.
-
-        Raises msgspec.DecodeError for an invalid card.
-        """
-        ...
-
-
-class PromptCards:
-    """``kinds`` in the order in which they may take from the budget.
-
-    ``clock`` gives Unix seconds.
-    """
-
-    def __init__(self, items: Items, kinds: Sequence[CardKind], clock: Callable[[], float]) -> None:
-        self._items, self._kinds, self._time = items, tuple(kinds), clock
-
-    async def look(self, tenant: str, user: str | None, settings: ProfileSettings) -> Cards:
-        """Load the cards, in one round trip.  Raises StoreError."""
-        wanted = {
-            kind.name: where
-            for kind in self._kinds
-            if kind.settings(settings).enabled
-            and (where := kind.card_place(tenant, user, settings)) is not None
-        }
-        found = await self._items.items_of(tuple(wanted.values()))
-        cards = {name: bytes(found[at].value) for name, at in wanted.items() if at in found}
-        return Cards(settings, cards)
-
-    def choose(self, cards: Cards, query: str, budget: int, count: CountText) -> KnownBlocks:
-        """The blocks that fit into ``budget`` tokens and each kind's ``max_tokens``; pure, fast."""
-        if not cards.found:
-            return KnownBlocks()
-        now, settings = self._time(), cards.settings
-        query_text = QueryText(query, now, settings.recall.zone)
-        head: list[Block] = []
-        tail: list[Block] = []
-        for kind in self._kinds:
-            card = cards.found.get(kind.name)
-            if not card:
-                continue
-            limit = TokenBudget(min(budget, kind.settings(settings).max_tokens), count, now)
-            block = kind.choose(card, settings, query_text, limit)
-            if block is not None:
-                budget -= block.tokens
-                (head if kind.shared else tail).append(block)
-        return KnownBlocks(tuple(head), tuple(tail))
 
 
 FRAME_TOKENS = 48

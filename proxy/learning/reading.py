@@ -145,7 +145,6 @@ class SessionPiece(NamedTuple):
     piece: Piece
 
     def may_share_request(self, other: SessionPiece) -> bool:
-        """Whether both may be in one request."""
         return self.unread.context.request_group == other.unread.context.request_group
 
 
@@ -325,11 +324,7 @@ def _may_open(unread: Unread, heads: Sequence[Head]) -> bool:
 
 
 async def _push(
-    heads: list[Head],
-    number: int,
-    unread: Unread,
-    rest: AsyncGenerator[Piece, None],
-    at: float,
+    heads: list[Head], number: int, unread: Unread, rest: AsyncGenerator[Piece, None], at: float
 ) -> None:
     """Push the next piece of a session onto the heap; its time is at least ``at``, that of the
     piece before it."""

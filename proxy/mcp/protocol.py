@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
 from typing import Any, TypeVar
+from urllib.parse import quote, unquote
 
 import msgspec
 from mcp.server.lowlevel import Server
@@ -32,16 +33,17 @@ from mcp_types import (
     ToolAnnotations,
 )
 from mcp_types import Tool as ToolOffer
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message, Receive
 
 from proxy import __version__
-from proxy.errors import ProxyError
-from proxy.mcp import resources, shapes
-from proxy.mcp.tools import BY_NAME, TOOLS, Tool
+from proxy.errors import ProxyError, session_not_found
+from proxy.mcp import shapes
+from proxy.mcp.tools import BY_NAME, TOOLS, Tool, session, sessions
 from proxy.mcp.visit import Visit
+from proxy.memory.ids import is_id
 from proxy.memory_api.endpoint import with_api_errors
 
 T = TypeVar("T")
@@ -161,19 +163,45 @@ async def _call_tool(context: Context, call: CallToolRequestParams) -> CallToolR
     return CallToolResult(content=[content], structured_content=msgspec.json.decode(content.text))
 
 
+PREFIX = "memory://sessions/"
+TEMPLATE = PREFIX + "{session_id}"
+MIME = "application/json"
+
+
+async def listed(visit: Visit, cursor: str | None) -> shapes.ListedSessions:
+    """A page of the sessions that the connection may see.  Raises what operations raise."""
+    _must_read(visit)
+    after = UNSET if cursor is None else cursor
+    return await sessions(visit, shapes.ListSessions(limit=shapes.MAX_LISTED, after=after))
+
+
+async def contents(visit: Visit, uri: str) -> shapes.SessionPart:
+    """The last messages of a session.  Raises what operations raise."""
+    _must_read(visit)
+    name = unquote(uri.removeprefix(PREFIX), errors="replace")
+    if not uri.startswith(PREFIX) or not is_id(name):
+        raise session_not_found()
+    return await session(visit, shapes.ReadSession(session_id=name, limit=shapes.MAX_LISTED))
+
+
+def _must_read(visit: Visit) -> None:
+    if not visit.reads:
+        raise visit.refusal("read")
+
+
 async def _list_resources(
     context: Context, page: PaginatedRequestParams | None
 ) -> ListResourcesResult:
-    found = await _attempted(resources.listed(_visit(context), page.cursor if page else None))
+    found = await _attempted(listed(_visit(context), page.cursor if page else None))
     return ListResourcesResult(resources=list(map(_resource, found.data)), next_cursor=found.next)
 
 
 def _resource(session: shapes.ListedSession) -> Resource:
     return Resource(
-        uri=resources.uri_of(session.id),
+        uri=PREFIX + quote(session.id, safe=""),
         name=session.id,
         title=session.title or session.preview or session.id,
-        mime_type=resources.MIME,
+        mime_type=MIME,
     )
 
 
@@ -181,18 +209,18 @@ async def _list_templates(
     context: Context, page: PaginatedRequestParams | None
 ) -> ListResourceTemplatesResult:
     template = ResourceTemplate(
-        uri_template=resources.TEMPLATE,
+        uri_template=TEMPLATE,
         name="session",
         title="A session",
         description="The last messages of a recorded conversation.",
-        mime_type=resources.MIME,
+        mime_type=MIME,
     )
     return ListResourceTemplatesResult(resource_templates=[template])
 
 
 async def _read_resource(context: Context, wanted: ReadResourceRequestParams) -> ReadResourceResult:
-    found = await _attempted(resources.contents(_visit(context), wanted.uri))
-    text = TextResourceContents(uri=wanted.uri, mime_type=resources.MIME, text=_json(found))
+    found = await _attempted(contents(_visit(context), wanted.uri))
+    text = TextResourceContents(uri=wanted.uri, mime_type=MIME, text=_json(found))
     return ReadResourceResult(contents=[text])
 
 

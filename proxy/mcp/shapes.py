@@ -44,8 +44,7 @@ class SearchMemories(Struct, kw_only=True, forbid_unknown_fields=True):
     """What is looked for."""
 
     query: Annotated[
-        str,
-        _text(MAX_QUERY, "A question or a few words, as the user would say them."),
+        str, _text(MAX_QUERY, "A question or a few words, as the user would say them.")
     ]
     user: User | UnsetType = UNSET
     limit: Annotated[int, integer_field(1, MAX_FOUND, "The most memories to answer.")] = 10

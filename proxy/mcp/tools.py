@@ -119,11 +119,7 @@ async def session(visit: Visit, asked: shapes.ReadSession) -> shapes.SessionPart
     else:
         told, after = await _part(visit, found, asked.limit, asked.after)
     return shapes.SessionPart(
-        session_id=found.id,
-        title=found.title,
-        messages=found.messages,
-        data=told,
-        next=after,
+        session_id=found.id, title=found.title, messages=found.messages, data=told, next=after
     )
 
 

@@ -341,7 +341,6 @@ class Snapshot(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def inactive_choices(self) -> Iterator[Entry]:
-        """The inactive choices of all replies."""
         return chain.from_iterable(self.alternates.values())
 
     @property

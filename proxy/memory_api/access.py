@@ -45,40 +45,15 @@ def log_fields(request: Request) -> dict[str, str]:
 
 
 _FORWARDING_HEADERS = frozenset(
-    {
-        b"cdn-loop",
-        b"cf-connecting-ip",
-        b"cf-connecting-ipv6",
-        b"cf-ray",
-        b"client-ip",
-        b"cloudfront-viewer-address",
-        b"do-connecting-ip",
-        b"fastly-client-ip",
-        b"fly-client-ip",
-        b"forwarded",
-        b"proxy-client-ip",
-        b"tailscale-user-login",
-        b"true-client-ip",
-        b"via",
-        b"wl-proxy-client-ip",
-        b"x-amz-cf-id",
-        b"x-amzn-trace-id",
-        b"x-appengine-user-ip",
-        b"x-azure-clientip",
-        b"x-azure-ref",
-        b"x-azure-socketip",
-        b"x-client-ip",
-        b"x-cluster-client-ip",
-        b"x-envoy-external-address",
-        b"x-forwarded",
-        b"x-nf-client-connection-ip",
-        b"x-original-forwarded-for",
-        b"x-original-host",
-        b"x-proxyuser-ip",
-        b"x-real-ip",
-        b"x-sucuri-clientip",
-        b"x-vercel-forwarded-for",
-    }
+    b"""
+    cdn-loop cf-connecting-ip cf-connecting-ipv6 cf-ray client-ip cloudfront-viewer-address
+    do-connecting-ip fastly-client-ip fly-client-ip forwarded proxy-client-ip
+    tailscale-user-login true-client-ip via wl-proxy-client-ip x-amz-cf-id x-amzn-trace-id
+    x-appengine-user-ip x-azure-clientip x-azure-ref x-azure-socketip x-client-ip
+    x-cluster-client-ip x-envoy-external-address x-forwarded x-nf-client-connection-ip
+    x-original-forwarded-for x-original-host x-proxyuser-ip x-real-ip x-sucuri-clientip
+    x-vercel-forwarded-for
+    """.split()
 )
 """Headers that reverse proxies, load balancers and tunnels add to the requests that they forward;
 those that begin with ``x-forwarded-`` count too."""

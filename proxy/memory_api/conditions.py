@@ -30,8 +30,6 @@ READ_METHODS = ("GET", "HEAD")
 
 
 class Conditions(msgspec.Struct, frozen=True):
-    """The conditional headers of a request (RFC 9110)."""
-
     request: Request
 
     @property

@@ -179,10 +179,8 @@ def _hashed_id(request: Request, part: str) -> str | None:
 
 
 async def with_api_errors(work: Awaitable[T]) -> T:
-    """The result of ``work``.
-
-    Raises ProxyError for whatever goes wrong with it, and ClientDisconnect; a bug is logged here.
-    """
+    """The result of ``work``.  Raises ProxyError for whatever goes wrong with it, and
+    ClientDisconnect; a bug is logged here."""
     try:
         return await work
     except (ProxyError, ClientDisconnect):

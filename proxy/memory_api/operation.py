@@ -95,8 +95,6 @@ def operation(
 
 
 def handler_of(operation: Operation, api: Api, access: Access) -> Handler:
-    """The handler of an operation's requests."""
-
     async def handle(request: Request) -> Response:
         tenant = await _tenant(operation, access, request)
         if not operation.open:

@@ -17,14 +17,7 @@ from proxy.portable.grouping import IsAtomic, never_atomic
 from proxy.portable.lines import ExportReader
 from proxy.portable.messages import ChatLines, Messages
 from proxy.portable.names import Format
-from proxy.portable.programs import (
-    chatgpt,
-    claude,
-    langmem,
-    librechat,
-    mem0,
-    open_webui,
-)
+from proxy.portable.programs import chatgpt, claude, langmem, librechat, mem0, open_webui
 from proxy.portable.programs.claude_code import ClaudeCode
 from proxy.portable.programs.codex import Codex
 from proxy.portable.programs.langchain import LangChain

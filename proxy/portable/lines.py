@@ -34,11 +34,7 @@ class ExportReader:
     """
 
     def __init__(
-        self,
-        max_line_bytes: int,
-        max_bytes: int,
-        warnings: Warnings,
-        is_atomic: IsAtomic,
+        self, max_line_bytes: int, max_bytes: int, warnings: Warnings, is_atomic: IsAtomic
     ) -> None:
         self._is_atomic = is_atomic
         self._lines, self._max_bytes, self._warnings = Splitter(max_line_bytes), max_bytes, warnings
@@ -235,9 +231,7 @@ def closing_lines(archived: SessionArchive, message_ids: Collection[str]) -> Ite
         yield encode_line(format.SummaryLine(summary=summary))
     yield encode_line(
         format.SessionEnd(
-            messages=len(message_ids),
-            exchanges=len(exchanges),
-            summaries=len(archived.summaries),
+            messages=len(message_ids), exchanges=len(exchanges), summaries=len(archived.summaries)
         )
     )
 

@@ -28,10 +28,8 @@ class Splitter:
         self.number = 0
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """The lines that this completes, without their ends; empty ones are left out.
-
-        Raises InvalidFile for one that is too long.
-        """
+        """The lines that this completes, without their ends; empty ones are left out.  Raises
+        InvalidFile for one that is too long."""
         first, *others = data.split(b"\n")
         self._rest += first
         self._check_length(len(self._rest))

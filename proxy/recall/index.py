@@ -31,11 +31,7 @@ class PassageHistory(Memory, Archive, Protocol):
 
 
 async def sessions_of(
-    history: Archive,
-    tenant: str,
-    user: str | None,
-    after: str | None = None,
-    at_once: int = PAGE,
+    history: Archive, tenant: str, user: str | None, after: str | None = None, at_once: int = PAGE
 ) -> AsyncIterator[Session]:
     """All sessions of a tenant, or of one user of it, newest activity first; with ``after`` those
     behind a cursor.  Raises StoreError."""

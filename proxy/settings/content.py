@@ -7,10 +7,8 @@ MAX_CHARACTERS = 1024 * 1024
 
 
 def content_of(path: str) -> str:
-    """What the file holds, without white space around it.
-
-    Raises ValueError, which names the file and nothing that is in it.
-    """
+    """What the file holds, without white space around it.  Raises ValueError, which names the file
+    and nothing that is in it."""
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read(MAX_CHARACTERS + 1)

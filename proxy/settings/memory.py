@@ -184,10 +184,8 @@ def _sections(profile: type[ProfileSettings], kind: type[Section]) -> tuple[str,
 
 
 def inherit(base: SectionT, over: SectionT) -> SectionT:
-    """``base`` with all fields that ``over`` sets, nested sections included.
-
-    Raises ValueError for fields that are the same for all profiles.
-    """
+    """``base`` with all fields that ``over`` sets, nested sections included.  Raises ValueError for
+    fields that are the same for all profiles."""
     update: dict[str, object] = {}
     for name in over.model_fields_set:
         ours, theirs = getattr(base, name), getattr(over, name)

@@ -13,13 +13,7 @@ from typing import Literal, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from proxy.background.completion import (
-    Completer,
-    CompletionError,
-    Denied,
-    Refused,
-    retry_denied,
-)
+from proxy.background.completion import Completer, CompletionError, Denied, Refused, retry_denied
 from proxy.memory.model import LoadOptions, SessionKey, Snapshot, Summary, Work
 from proxy.memory.prompt.window import Window
 from proxy.memory.store import Memory, Summaries
@@ -244,10 +238,8 @@ class Summarizer:
     async def _next(
         self, view: _SessionView, batch: SummaryBatch, settings: SummarySettings
     ) -> Summary | None:
-        """The summary with a batch folded in; None if the model does not write one.
-
-        Raises CompletionError and StoreError.
-        """
+        """The summary with a batch folded in; None if the model does not write one.  Raises
+        CompletionError and StoreError."""
         last, base = view.snapshot.last, view.base
         model = (last.requested_model or last.model) if last else None
         request = SummaryRequest(view.key.tenant, settings, model)

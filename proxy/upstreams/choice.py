@@ -25,7 +25,9 @@ class Upstreams:
     def __init__(self, listed: Sequence[Destination]) -> None:
         self.listed = tuple(listed)
         self._by_name = {each.name: each for each in listed}
-        self._globs = [(_glob(text), each) for each in listed for text in each.models]
+        self._globs = [
+            (re.compile(translate(text)), each) for each in listed for text in each.models
+        ]
         self._remembered = lru_cache(REMEMBERED)(self._matching)
 
     def by_name(self, name: str) -> Destination | None:
@@ -43,7 +45,3 @@ class Upstreams:
 
     def _matching(self, model: str) -> Destination | None:
         return next((each for glob, each in self._globs if glob.match(model)), None)
-
-
-def _glob(text: str) -> re.Pattern[str]:
-    return re.compile(translate(text))

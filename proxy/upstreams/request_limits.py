@@ -24,10 +24,8 @@ class UpstreamSlots:
         return len(self._busy)
 
     def take(self, upstream: Destination, tenant: str) -> Callable[[], None]:
-        """Take a place; returns a function that frees it, to be called once.
-
-        Raises ProxyError 503 if all are taken.
-        """
+        """Take a place; returns a function that frees it, to be called once.  Raises ProxyError 503
+        if all are taken."""
         place = upstream.name, tenant
         if self._busy[place] >= upstream.max_concurrent > 0:
             raise overloaded()

@@ -99,12 +99,7 @@ class AiohttpUpstream:
             raise
 
     async def _send(
-        self,
-        method: str,
-        url: URL,
-        headers: RawHeaders,
-        body: Body,
-        content_length: int | None,
+        self, method: str, url: URL, headers: RawHeaders, body: Body, content_length: int | None
     ) -> aiohttp.ClientResponse:
         fields = _aiohttp_headers(headers)
         if body is None or (isinstance(body, bytes) and len(body) <= PIECE):
@@ -126,11 +121,7 @@ class AiohttpUpstream:
             upload.timeout = None
 
     async def _request(
-        self,
-        method: str,
-        url: URL,
-        fields: CIMultiDict[str],
-        data: Body,
+        self, method: str, url: URL, fields: CIMultiDict[str], data: Body
     ) -> aiohttp.ClientResponse:
         if self._session is None:
             raise RuntimeError("open() the upstream before sending")

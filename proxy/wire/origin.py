@@ -73,9 +73,7 @@ class Origin(msgspec.Struct, frozen=True):
 
     def target(self, raw: bytes) -> bytes:
         """The request target for ``raw``, a path with its query; nothing is decoded or encoded.
-
-        Raises ValueError unless ``raw`` begins with a slash: it must never reach into the host.
-        """
+        Raises ValueError unless ``raw`` begins with a slash: it must never reach into the host."""
         if not raw.startswith(b"/"):
             raise ValueError("a request target begins with a slash")
         if b"#" in raw:  # fragments are never sent (RFC 9110 4.2.5), so it is part of the path

@@ -36,10 +36,8 @@ class Reply(Protocol):
         ...
 
     def chunks(self) -> AsyncIterator[bytes]:
-        """The body, not decoded, each piece as soon as it arrives.
-
-        Raises UpstreamTimeout and UpstreamBroken, after all that did arrive was returned.
-        """
+        """The body, not decoded, each piece as soon as it arrives.  Raises UpstreamTimeout and
+        UpstreamBroken, after all that did arrive was returned."""
         ...
 
     async def read(self, limit: int = ...) -> bytes:
@@ -60,9 +58,7 @@ class Upstream(Protocol):
         ...
 
     @property
-    def origin(self) -> Origin:
-        """Its base URL."""
-        ...
+    def origin(self) -> Origin: ...
 
     async def open(self) -> None: ...
 

@@ -232,7 +232,7 @@ def test_the_tools_of_agents_are_told() -> None:
 
 def test_the_errors_of_chats_are_told() -> None:
     source = (ROOT / "proxy" / "errors.py").read_text(encoding="utf-8")
-    known = set(re.findall(r'(?:ProxyError\(\s*\d+,|_unavailable\()\s*"(\w+)"', source))
+    known = set(re.findall(r'(?:ProxyError|FixedError)\(\s*\d+,\s*"(\w+)"', source))
     told = {name for names in codes("sessions.md").values() for name in names}
     assert told <= known
     assert known - told <= CODES.keys()

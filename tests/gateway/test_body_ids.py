@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from proxy.chat import jsontext
-from proxy.gateway.state.body_ids import body_session
+from proxy.gateway.state.naming import body_session
 from tests.support.rig import CHAT, KEY, Rig, rig
 from tests.support.talk.responding import ItemTalk
 from tests.support.upstream import items

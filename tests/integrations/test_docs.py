@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from proxy.memory_api.items.namespaces import MAX_SCANNED
 from proxy.memory_api.items.params import MAX_LABELS, MAX_VALUE_BYTES
-from proxy.memory_api.items.search import MAX_RANKED, MAX_READ_BYTES
+from proxy.memory_api.items.search import MAX_RANKED, MAX_READ_BYTES, MAX_SCANNED
 from tests.integrations.conftest import Served
 from tests.support.processes.program import ROOT
 

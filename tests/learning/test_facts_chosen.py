@@ -15,10 +15,10 @@ from proxy.gateway.context import ProfileRules
 from proxy.learning.facts.card import NOTE, FactCard, build_card, read_card, render_fact
 from proxy.learning.facts.fact import Fact
 from proxy.learning.kinds import FACTS, Kind
+from proxy.learning.learned import PromptCards
 from proxy.learning.prompt_cards import (
     Block,
     Cards,
-    PromptCards,
     TokenBudget,
     card_cache,
     card_place,

@@ -6,10 +6,9 @@ import time
 
 import pytest
 
-from proxy.learning import marks
-from proxy.learning.batch import READ_MARKS
+from proxy.learning import batch
+from proxy.learning.batch import GRACE, READ_MARKS
 from proxy.learning.job import LearningJob
-from proxy.learning.marks import GRACE
 from proxy.memory.items import PEOPLE
 from proxy.memory.model import SessionKey
 from tests.support.learning.harness import KAI, Harness, work
@@ -50,7 +49,7 @@ async def test_a_mark_stays_for_a_day_as_its_session_may_be_on_its_way(harness: 
 async def test_many_marks_are_gone_through_some_at_a_time_and_then_from_the_beginning(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(marks, "PAGE", 2)
+    monkeypatch.setattr(batch, "SWEPT_AT_ONCE", 2)
     job = harness.job
     await read(harness, job, "a", "b", "c", "d")
     harness.clock.now = time.time() + GRACE + 60

@@ -12,7 +12,8 @@ from proxy.learning.facts.card import FactCard, build_card
 from proxy.learning.facts.fact import Fact, date_text
 from proxy.learning.facts.tools import FactTools
 from proxy.learning.kinds import FACTS
-from proxy.learning.prompt_cards import Cards, PromptCards
+from proxy.learning.learned import PromptCards
+from proxy.learning.prompt_cards import Cards
 from proxy.learning.similarity import QueryText
 from proxy.settings import ProfileSettings
 from tests.support.learning import environment

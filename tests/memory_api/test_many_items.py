@@ -11,7 +11,6 @@ import pytest
 
 from proxy.memory import items
 from proxy.memory.items import Change, ItemOwner, Namespace
-from proxy.memory_api.items import namespaces as item_namespaces
 from proxy.memory_api.items import search as item_search
 from proxy.stores.open import Backend
 from proxy.tenancy import digest_of
@@ -90,7 +89,7 @@ async def test_a_list_is_the_same_however_it_is_read(
 async def test_one_request_looks_at_so_many_namespaces_and_no_more(
     client: httpx.AsyncClient, read: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(item_namespaces, "MAX_SCANNED", 20)
+    monkeypatch.setattr(item_search, "MAX_SCANNED", 20)
     assert await listed(client, NAMESPACES, {"suffix": ["none"]}) == []
     assert sum(read) == 20
     answer = (await client.post(NAMESPACES, json={"limit": 1000})).json()

@@ -214,7 +214,7 @@ async def test_a_session_from_before_titles_is_read_and_revised(
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
-    """A file with two sessions of many exchanges, and marks."""
+    """A file with two sessions of many exchanges among others, and marks."""
     path = tmp_path_factory.mktemp("large") / "memory.db"
     with closing(connect(path, 5)) as connection:
         connection.execute("PRAGMA synchronous = OFF")
@@ -223,6 +223,8 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connecti
             for n in range(EXCHANGES):
                 commit = chat(f"x{n}", user="kai", idempotency_key=f"k{n}")
                 sqlite_write.commit(connection, 1.0, key, commit)
+        for n in range(100):  # of a few rows SQLite may look at all
+            sqlite_write.commit(connection, 1.0, SessionKey("tenant", f"s{n}"), chat("x"))
         connection.executemany(
             "INSERT INTO erasures VALUES (?, 1, 1e9)", [(b"%d" % n,) for n in range(2000)]
         )

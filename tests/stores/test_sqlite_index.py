@@ -166,4 +166,4 @@ def test_looking_for_rows_begins_with_those_asked_for(path: Path) -> None:
     query = "EXPLAIN QUERY PLAN " + reading.ROWS
     with closing(connect(path, 1)) as connection:
         plan = [row[3] for row in connection.execute(query, ("[1, 2]", 1))]
-    assert plan[0].startswith("SCAN asked") and "owner=? AND number=?" in plan[1]
+    assert "asked" in plan[0] and "owner=? AND number=?" in plan[1]

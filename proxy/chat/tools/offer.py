@@ -138,7 +138,6 @@ class RoundRequests:
         return jsontext.join_fields(fields if offer_tools else self._without_memory_tools(fields))
 
     def request_without_tools(self) -> bytes:
-        """The first request without our tools."""
         fields = jsontext.fields(self._first_request)
         return jsontext.join_fields(self._without_memory_tools(fields))
 

@@ -93,14 +93,12 @@ class Chunk:
         return {key: self.fields[key] for key in _IDENTITY if key in self.fields}
 
     def put_pieces(self, pieces: list[bytes]) -> None:
-        """Replace the tool calls, or pieces of calls."""
         if pieces:
             self.delta["tool_calls"] = jsontext.join_items(pieces)
         else:
             self.delta.pop("tool_calls", None)
 
     def write(self) -> bytes:
-        """The chunk as JSON."""
         if not self.choice:
             return jsontext.join_fields(self.fields)
         choice = {**self.choice}
@@ -242,10 +240,7 @@ class Continuation(Generic[EventT]):
     """
 
     def __init__(
-        self,
-        identity: Mapping[str, bytes],
-        usage: bytes | None,
-        texts: Mapping[str, str],
+        self, identity: Mapping[str, bytes], usage: bytes | None, texts: Mapping[str, str]
     ) -> None:
         self.identity, self._usage = identity, usage
         self._texts = dict(texts)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from proxy.chat import jsontext
-from proxy.chat.reply.answer import Reply
-from proxy.chat.request import ChatRequest, UnreadReason
+from proxy.chat.request import ChatRequest
 from proxy.errors import RawHeaders
 from proxy.formats.format import Addition
 from proxy.formats.messages.marking import marked_body
@@ -23,12 +22,9 @@ class Messages:
 
     records = has_signed_content = True
     supports_tools = False
-
-    def is_side_request(self, request: ChatRequest, headers: RawHeaders) -> bool:
-        return is_side_request(request, headers)
-
-    def read(self, body: bytes, max_inline_media_bytes: int) -> ChatRequest | UnreadReason:
-        return read_request(body, max_inline_media_bytes)
+    is_side_request = staticmethod(is_side_request)
+    read, read_reply = staticmethod(read_request), staticmethod(read_answer)
+    read_stream = EventReader
 
     def write(self, request: ChatRequest, addition: Addition) -> bytes:
         fields = dict(request.fields)
@@ -45,12 +41,6 @@ class Messages:
 
     def without_signed(self, body: bytes, status: int, error: bytes) -> bytes | None:
         return without_thinking(body) if refuses_thinking(status, error) else None
-
-    def read_reply(self, body: bytes) -> Reply | None:
-        return read_answer(body)
-
-    def read_stream(self) -> EventReader:
-        return EventReader()
 
 
 class TokenCount(Messages):

@@ -271,7 +271,6 @@ _texts = msgspec.json.Decoder(list[_TextBlock])
 
 
 def read_answer(body: bytes) -> Reply | None:
-    """Parse the JSON body of an answer; None if it is not an answer."""
     is_oversized = may_have_many_values(body)
     try:
         if is_oversized:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from proxy.chat.reply.answer import Reply
-from proxy.chat.request import ChatRequest, UnreadReason
-from proxy.errors import RawHeaders
+from proxy.chat.request import ChatRequest
 from proxy.formats.format import Addition
 from proxy.formats.responses.items import API, read_item
 from proxy.formats.responses.marking import marked_body
@@ -23,21 +19,17 @@ class Responses:
     api = API
     has_signed_content = True
     supports_tools = False
+    is_side_request = staticmethod(is_side_request)
+    read, read_reply = staticmethod(read_request), staticmethod(read_reply)
+    read_stream = EventReader
+    with_cache_marks = staticmethod(marked_body)
+    expand = staticmethod(expand_references)
 
     def __init__(self, *, records: bool = True) -> None:
         self.records = records
 
-    def is_side_request(self, request: ChatRequest, headers: RawHeaders) -> bool:
-        return is_side_request(request, headers)
-
-    def read(self, body: bytes, max_inline_media_bytes: int) -> ChatRequest | UnreadReason:
-        return read_request(body, max_inline_media_bytes)
-
     def write(self, request: ChatRequest, addition: Addition) -> bytes:
         return with_addition(request, addition, stores=self.records)
-
-    def with_cache_marks(self, body: bytes, model: str | None, key: str) -> bytes:
-        return marked_body(body, model, key)
 
     def without_signed(self, body: bytes, status: int, error: bytes) -> bytes | None:
         return without_reasoning(body) if refuses_reasoning(status, error) else None
@@ -45,13 +37,3 @@ class Responses:
     def part_id(self, part: bytes) -> str:
         item = read_item(part)
         return item.id if item is not None else ""
-
-    def expand(self, body: bytes, parts: Mapping[str, bytes], *, detach: bool) -> bytes:
-        """See ReferringFormat."""
-        return expand_references(body, parts, detach=detach)
-
-    def read_reply(self, body: bytes) -> Reply | None:
-        return read_reply(body)
-
-    def read_stream(self) -> EventReader:
-        return EventReader()

@@ -28,7 +28,6 @@ def chat_content(content: object) -> object:
 
 
 def item_content(content: object) -> object:
-    """Convert a chat message's content to that of an item."""
     if not isinstance(content, list):
         return "" if content is None else content
     return [_item_part(part) for part in content]

@@ -115,7 +115,6 @@ def read_response(raw: bytes) -> Response | None:
 
 
 def read_reply(body: bytes) -> Reply | None:
-    """Parse the JSON body of an answer; None if it is not an answer."""
     response = read_response(body)
     if response is None:
         return Reply(truncated=True) if has_more_values(MAX_REPLY_VALUES, body) else None
@@ -211,10 +210,7 @@ def _chat_choice(response: Response, items: Sequence[ResponseItem], *, truncated
     chat = chat_from_items(items if by_model else [_ANSWER_START, *items])
     finish_reason = response.finish_reason(calls=bool(chat.get("tool_calls")))
     return make_choice(
-        0,
-        chat,
-        finish_reason=finish_reason,
-        complete=finish_reason is not None and not truncated,
+        0, chat, finish_reason=finish_reason, complete=finish_reason is not None and not truncated
     )
 
 

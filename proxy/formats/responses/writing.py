@@ -87,10 +87,8 @@ def _with_input_list(fields: Mapping[str, bytes]) -> dict[str, bytes]:
 
 
 def with_fields(response: bytes, fields: Mapping[str, bytes]) -> bytes:
-    """The response (JSON) with some fields (JSON) replaced; the rest keeps its bytes.
-
-    Raises UNREADABLE if it is not an object.
-    """
+    """The response (JSON) with some fields (JSON) replaced; the rest keeps its bytes.  Raises
+    UNREADABLE if it is not an object."""
     return jsontext.join_fields({**jsontext.fields(response), **fields})
 
 

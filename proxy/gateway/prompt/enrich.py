@@ -115,7 +115,6 @@ async def _fit_context(
 async def _choose_known_blocks(
     prompt: AssembledPrompt, budget: TokenBudget, services: Services
 ) -> KnownBlocks:
-    """The learned memory that fits."""
     if prompt.loaded.knowledge is None:
         return prompt.known
     limit = _within_profile(prompt, prompt.loaded.exchange.context.profile_rules.max_learned_tokens)

@@ -8,7 +8,8 @@ import logging
 import msgspec
 
 from proxy.gateway.context import RequestContext
-from proxy.learning.prompt_cards import Cards, CountText, KnownBlocks, PromptCards
+from proxy.learning.learned import PromptCards
+from proxy.learning.prompt_cards import Cards, CountText, KnownBlocks
 from proxy.memory.limit import TimeLimit
 from proxy.memory.store import StoreError
 

@@ -7,7 +7,7 @@ is at the end, so that the prefix stays the same for the upstream's prompt cache
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from proxy.chat.blocks import block, summary_block
+from proxy.chat.media.words import with_text_only
 from proxy.chat.message import Piece
 from proxy.formats.format import Addition
 from proxy.gateway.exchange import ChatExchange, LoadedExchange
@@ -116,7 +117,6 @@ class AssembledPrompt(msgspec.Struct, frozen=True, gc=False):
         return tuple(source for part in self.known.blocks for source in part.sources)
 
     def add_to_report(self, report: MemoryReport) -> MemoryReport:
-        """The report with what was injected."""
         messages, tokens = self.prompt.evicted
         return replace(
             report,
@@ -211,3 +211,29 @@ def render_messages(
 
 def _block_text(part: Block) -> str:
     return block(part.kind, part.note, part.lines)
+
+
+def stored_as_text(prompt: AssembledPrompt, ids: Collection[str] | None = None) -> AssembledPrompt:
+    """The prompt with its stored messages, or only those with these ids, without media; the same
+    object if they have none.  Slow for large ones: use a thread."""
+    texts = dict(_text_only_messages(prompt, ids))
+    if not texts:
+        return prompt
+    texts = {**prompt.text_only, **texts}
+    messages = render_messages(prompt.loaded, prompt.prompt, texts)
+    return replace(prompt, text_only=texts, messages=messages)
+
+
+def _text_only_messages(
+    prompt: AssembledPrompt, ids: Collection[str] | None
+) -> Iterator[tuple[str, TextOnly]]:
+    """The text-only form of each message, by id; not for messages that are sent as text already."""
+    count, bodies = prompt.exchange.counter.count, prompt.loaded.bodies
+    text_ids = prompt.prompt.sent_as_text.union(prompt.text_only)
+    for entry in prompt.prompt.stored:
+        id = entry.card.id
+        if id in text_ids or (ids is not None and id not in ids) or id not in bodies:
+            continue
+        text = with_text_only(bodies[id])
+        if text is not bodies[id]:
+            yield id, TextOnly(text, count(text))

@@ -116,7 +116,6 @@ class RecallBlock(msgspec.Struct, frozen=True, gc=False):
         return len(self.recollection.all)
 
     def sources(self) -> tuple[Recalled, ...]:
-        """What was recalled, in the form in which the exchange is recorded."""
         return tuple([one.recalled for one in self.recollection.all])
 
     def order(self) -> tuple[int, ...]:

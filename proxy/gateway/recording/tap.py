@@ -163,7 +163,6 @@ class BodyTap:
         self._committed = False
 
     async def relay(self, reply: Reply, delivery: Delivery) -> None:
-        """Relay and record; raises what the chunks of the reply raise."""
         held = b""
         async for data in reply.chunks():
             self._buffer(data)

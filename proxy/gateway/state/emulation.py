@@ -67,10 +67,8 @@ async def emulate_state(exchange: ChatExchange, services: Services) -> ChatExcha
 
 
 async def without_state_ids(exchange: ChatExchange, services: Services) -> ChatExchange:
-    """The exchange without ids of stored state in its request, if state is emulated.
-
-    Raises ProxyError 404 for an unknown response.
-    """
+    """The exchange without ids of stored state in its request, if state is emulated.  Raises
+    ProxyError 404 for an unknown response."""
     if not emulates(exchange):
         return exchange
     previous = exchange.request.state.previous
@@ -102,10 +100,8 @@ def log_ends_with(log: Sequence[Entry], continued: ContinuedAnswer) -> bool:
 
 
 async def _continued(exchange: ChatExchange, services: Services) -> ContinuedAnswer | None:
-    """The answer that the request continues; None if it names a conversation, or nothing.
-
-    Raises ProxyError, StoreError.
-    """
+    """The answer that the request continues; None if it names a conversation, or nothing.  Raises
+    ProxyError, StoreError."""
     state, key, log = exchange.request.state, exchange.context.key, services.state
     if state.conversation is not None:
         await _check_conversation(state.conversation, key, log)

@@ -92,7 +92,6 @@ class StateEndpoints:
         }
 
     def serves(self, call: ProxyRequest) -> bool:
-        """Whether a call is answered here."""
         if not (call.may_use_state and is_state_path(call.route.name)):
             return False
         return is_emulating(self._settings, call.identity.profile)

@@ -19,10 +19,11 @@ from cachetools import LRUCache
 from proxy.formats.native import frame_of, without_answer_id
 from proxy.formats.responses.items import API
 from proxy.formats.responses.names import ResponseId
+from proxy.learning.collection import put_change
 from proxy.memory.archive import Message, Session, StoredMessage
 from proxy.memory.history.branches import path_to
 from proxy.memory.history.reading import exchanges_oldest_first, lines_without_texts
-from proxy.memory.items import Change, ItemOwner, Items
+from proxy.memory.items import ItemOwner, Items
 from proxy.memory.limit import read_within
 from proxy.memory.locks import Locks
 from proxy.memory.model import Entry, Exchange, MessageEdit, SessionKey, State
@@ -110,10 +111,8 @@ class StateLog:
         self._reading: Locks[SessionKey] = Locks()
 
     async def session_of(self, tenant: str, reference: str) -> SessionKey:
-        """The key of the session with this reference; the session may not exist.
-
-        Raises StoreError.
-        """
+        """The key of the session with this reference; the session may not exist.  Raises
+        StoreError."""
         place = reference_place(reference)
         items = await self._with_timeout(self.store.items_at(ItemOwner(tenant), [place]))
         item = items.get(place)
@@ -136,13 +135,9 @@ class StateLog:
         if known is not None and known.is_fresh(ttl, now) and known.is_of_session(began):
             self._stored_references[key] = known._replace(began=began or known.began)
             return
-        place = reference_place(reference)
-        change = Change(
-            namespace=place.namespace,
-            key=place.key,
-            value=msgspec.json.encode(_ReferencedSession(key.session)),
-            expires_at=now + REFERENCE_TTL_FACTOR * ttl if ttl else None,
-        )
+        expiry = now + REFERENCE_TTL_FACTOR * ttl if ttl else None
+        referenced = _ReferencedSession(key.session)
+        change = put_change(reference_place(reference), referenced, None, expiry)
         try:
             await self._with_timeout(self.store.change_items(ItemOwner(key.tenant), [change]))
         except StoreError as failure:
@@ -159,10 +154,8 @@ class StateLog:
         return await read_within(reading, self._timeout)
 
     async def answer(self, key: SessionKey, name: ResponseId) -> StoredAnswer | None:
-        """A response of this session; None if there is none, or none any more.
-
-        Raises StoreError.
-        """
+        """A response of this session; None if there is none, or none any more.  Raises
+        StoreError."""
         if name.reference != reference_of(key.session):
             return None
         answer = await self._answer_of(key, name.exchange)
@@ -171,10 +164,7 @@ class StateLog:
     async def superseded(
         self, key: SessionKey, matches: Callable[[bytes], bool]
     ) -> StoredAnswer | None:
-        """The first superseded answer for whose JSON ``matches`` is true.
-
-        Raises StoreError.
-        """
+        """The first superseded answer for whose JSON ``matches`` is true.  Raises StoreError."""
         message = await self._with_timeout(self._find_superseded(key, matches))
         return None if message is None else await self._answer_of(key, message.card.exchange)
 

@@ -54,10 +54,8 @@ def query_fields(query: bytes) -> Mapping[str, Sequence[str]]:
 
 
 async def render_page(items: AsyncIterator[StoredItem], page: PageRequest) -> bytes:
-    """The list object of a page.
-
-    Raises ProxyError 400 if there is no item with the id ``after``, StoreError.
-    """
+    """The list object of a page.  Raises ProxyError 400 if there is no item with the id ``after``,
+    StoreError."""
     page_items: list[StoredItem] = []
     started = page.after is None
     async for item in items:
@@ -95,10 +93,7 @@ def _in_order(
 async def all_items(
     services: Services, key: SessionKey, *, descending: bool = False
 ) -> AsyncIterator[StoredItem]:
-    """The items of a conversation: its system messages, then the log.
-
-    Raises StoreError.
-    """
+    """The items of a conversation: its system messages, then the log.  Raises StoreError."""
     snapshot = await services.state.store.load(key, WHOLE_LOG)
     first = list(system_items(key, snapshot.system))
     if not descending:

@@ -24,7 +24,6 @@ class StreamEvent(msgspec.Struct, frozen=True):
     payload: bytes
 
     def replaced(self, payload: bytes) -> StreamEvent:
-        """The same event with other data (JSON)."""
         old_lines = self.raw.removeprefix(BOM).splitlines()
         lines = [line for line in old_lines if line and line.partition(b":")[0] != b"data"]
         lines.append(b"data: " + payload.replace(b"\n", b" ").replace(b"\r", b" "))

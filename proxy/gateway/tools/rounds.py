@@ -70,10 +70,8 @@ class ToolStream(WrappedReply):
         self.headers = without_body_headers(reply.headers)
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """The bytes for the client, each piece as soon as it arrives.
-
-        Raises UpstreamError, also if a further round is not answered with a stream.
-        """
+        """The bytes for the client, each piece as soon as it arrives.  Raises UpstreamError, also
+        if a further round is not answered with a stream."""
         call_filter = ToolCallFilter[StreamEvent]()
         continuation: Continuation[StreamEvent] | None = None
         usage: bytes | None = None
@@ -123,9 +121,7 @@ class JoinedReply(WrappedReply):
 
 async def with_tool_rounds(reply: Reply, rounds: Rounds) -> Reply:
     """The reply for the client.  A JSON reply is returned after all its rounds, a stream at once.
-
-    Raises UpstreamError.
-    """
+    Raises UpstreamError."""
     if not _is_good(reply):
         return reply
     if is_event_stream(reply.headers):  # without waiting for its first bytes

@@ -96,7 +96,6 @@ class ToolLog:
         self._runs.append(run)
 
     def add_to(self, injection: Injection) -> Injection:
-        """The injection with the calls."""
         if not self._runs:
             return injection
         return msgspec.structs.replace(

@@ -116,7 +116,6 @@ def render_example(episode: Episode) -> str:
 
 
 def episode_memory(item: Item, now: float) -> LearnedMemory:
-    """See :class:`proxy.learning.kinds.Kind`."""
     return LearnedMemory(item.key, "current", item.created_at, None, partial(_fields, item))
 
 

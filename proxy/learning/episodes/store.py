@@ -113,6 +113,8 @@ class StoredEpisodes(msgspec.Struct, frozen=True):
 
 
 class EpisodeStore(Collection):
+    """See :class:`proxy.learning.collection.ListedStore`."""
+
     async def load(self, owner: ItemOwner) -> StoredEpisodes:
         card = await self.read(owner, card_place(owner.user, FEATURE), EpisodeCard())
         return StoredEpisodes(tuple(entry.episode for entry in card.value.entries), card.version)
@@ -130,8 +132,6 @@ class EpisodeStore(Collection):
     async def drop(
         self, owner: ItemOwner, id: str, check: Callable[[Item], None] = accept_any
     ) -> bool:
-        """See :class:`proxy.learning.collection.ListedStore`."""
-
         async def step() -> tuple[bool, Sequence[Change]]:
             stored = await self.load(owner)
             item = await self.item_at(owner, episode_place(owner.user, id))
@@ -143,8 +143,6 @@ class EpisodeStore(Collection):
         return await self.update(owner, step)
 
     async def forget(self, owner: ItemOwner, is_gone: IsGone, dry_run: bool) -> list[Forgotten]:
-        """See :class:`proxy.learning.collection.KindStore`."""
-
         async def step() -> tuple[list[Forgotten], Sequence[Change]]:
             stored = await self.load(owner)
             gone = [each for each in stored.episodes if any(map(is_gone, each.sources))]
@@ -156,7 +154,6 @@ class EpisodeStore(Collection):
         return await self.update(owner, step)
 
     async def card_change(self, owner: ItemOwner) -> Change:
-        """See :class:`proxy.learning.collection.ListedStore`."""
         stored = await self.load(owner)
         page = await self.page(owner, namespace(owner.user), None, MAX_SCANNED, Episode)
         kept = sorted(page.items, key=lambda each: each.created_at)[-MAX_EPISODES:]

@@ -275,11 +275,7 @@ def checked_claims(
 
 
 def _claim(
-    operation: Operation,
-    batch: Batch,
-    shown: Sequence[Fact],
-    own: Collection[str],
-    topic: Topic,
+    operation: Operation, batch: Batch, shown: Sequence[Fact], own: Collection[str], topic: Topic
 ) -> Claim | None:
     """``own`` are the names of the user in lower case."""
     found = find_evidence(operation.quote, batch.messages, operation.message - 1)

@@ -88,7 +88,6 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.expires_at is not None and self.expires_at <= now
 
     def holds(self, now: float) -> bool:
-        """Whether it is current and not expired."""
         return self.state == "current" and not self.is_expired(now)
 
 
@@ -210,7 +209,6 @@ def state_of(fact: Fact, now: float) -> str:
 
 
 def fact_memory(item: Item, now: float) -> LearnedMemory:
-    """See :class:`proxy.learning.kinds.Kind`."""
     stored = decode_item(item, Fact)
     return LearnedMemory(
         id=stored.value.id,

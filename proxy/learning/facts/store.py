@@ -44,6 +44,8 @@ class StoredFacts(msgspec.Struct, frozen=True):
 
 
 class FactStore(Collection):
+    """See :class:`proxy.learning.collection.ListedStore`."""
+
     async def card(self, owner: ItemOwner) -> FactCard:
         """The card, in one round trip."""
         return (await self._card(owner)).value
@@ -79,8 +81,6 @@ class FactStore(Collection):
         return await self.update(owner, step, since)
 
     async def forget(self, owner: ItemOwner, is_gone: IsGone, dry_run: bool) -> list[Forgotten]:
-        """See :class:`proxy.learning.collection.KindStore`."""
-
         async def step() -> tuple[list[Forgotten], Sequence[Change]]:
             stored = await self.load(owner)
             # Of thousands of facts what is current again is compared with each: no chat waits.
@@ -93,8 +93,6 @@ class FactStore(Collection):
     async def drop(
         self, owner: ItemOwner, id: str, check: Callable[[Item], None] = accept_any
     ) -> bool:
-        """See :class:`proxy.learning.collection.ListedStore`."""
-
         async def step() -> tuple[bool, Sequence[Change]]:
             stored = await self.load(owner)
             item = await self.item_at(owner, fact_place(owner.user, id))
@@ -106,7 +104,6 @@ class FactStore(Collection):
         return await self.update(owner, step)
 
     async def card_change(self, owner: ItemOwner) -> Change:
-        """See :class:`proxy.learning.collection.ListedStore`."""
         stored = await self.load(owner)
         return self._card_change(owner, stored, stored.facts)
 

@@ -19,13 +19,7 @@ from typing import Literal
 import msgspec
 
 from proxy.learning.evidence import Source
-from proxy.learning.prompt_cards import (
-    Block,
-    CountText,
-    TokenBudget,
-    card_cache,
-    whole_block,
-)
+from proxy.learning.prompt_cards import Block, CountText, TokenBudget, card_cache, whole_block
 from proxy.learning.similarity import QueryText
 from proxy.memory.items import INSTRUCTIONS, ItemOwner, Namespace, OwnedPlace, Place
 from proxy.memory.model import exchange_of

@@ -69,7 +69,6 @@ class Remark(msgspec.Struct, frozen=True):
 
     @property
     def user_texts(self) -> tuple[str, str]:
-        """The user's question and comment."""
         return self.exchange.question, self.feedback.comment
 
 
@@ -79,7 +78,6 @@ class Improved(msgspec.Struct, frozen=True):
 
 
 def prompt(current: str, remarks: Sequence[Remark], focus: str, max_tokens: int) -> str:
-    """The prompt, with the remarks in order."""
     parts = [
         PROMPT.format(words=max(1, int(_WORDS_PER_TOKEN * max_tokens))),
         FOCUS.format(focus=focus) if focus else "",
@@ -183,10 +181,8 @@ class InstructionsImprover(msgspec.Struct, frozen=True):
     async def _improved(
         self, context: LearningContext, stored: StoredInstructions, remarks: Sequence[Remark]
     ) -> Improved | None:
-        """The model's text; None if no answer can be used or the model refuses.
-
-        Raises CompletionError.
-        """
+        """The model's text; None if no answer can be used or the model refuses.  Raises
+        CompletionError."""
         chosen = context.settings.instructions
         text = prompt(stored.value.text, remarks, chosen.focus, chosen.max_tokens)
         read = partial(self._read, max_tokens=chosen.max_tokens)

@@ -8,14 +8,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from proxy.learning.collection import (
-    Busy,
-    Collection,
-    Stored,
-    delete_change,
-    put_change,
-    stored_or,
-)
+from proxy.learning.collection import Busy, Collection, Stored, delete_change, put_change, stored_or
 from proxy.learning.feedback import UNOWNED_FEEDBACK, Feedback
 from proxy.learning.instructions.document import (
     MAX_PENDING,

@@ -59,7 +59,6 @@ _BLANKS = re.compile(f"{BLANK}+")
 
 
 def prompt(document: Document, schema: Schema, messages: Sequence[UserMessage], focus: str) -> str:
-    """The prompt for changes of a profile."""
     texts = (_message(number, each) for number, each in enumerate(messages, 1))
     parts = [
         PROMPT,
@@ -118,10 +117,8 @@ class ProfileExtractor(msgspec.Struct, frozen=True):
     async def _request_proposal(
         self, batch: Batch, stored: StoredProfile, context: ReviewContext
     ) -> Proposal | None:
-        """The model's proposal, None if nothing in it can be used.
-
-        Raises CompletionError: Unreadable if no answer has a proposal.
-        """
+        """The model's proposal, None if nothing in it can be used.  Raises CompletionError:
+        Unreadable if no answer has a proposal."""
 
         def read(answer: str) -> Proposal:
             proposal = parse_proposal(answer)

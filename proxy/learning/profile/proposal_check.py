@@ -7,6 +7,7 @@ accepted as a whole or not at all.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
@@ -87,10 +88,8 @@ class AcceptedPatch(NamedTuple):
 def accept_proposal(
     proposal: Proposal, document: Document, context: ReviewContext
 ) -> AcceptedPatch:
-    """The accepted part of a proposal, in the order of its messages.
-
-    Raises PatchError if nothing that was proposed is accepted.
-    """
+    """The accepted part of a proposal, in the order of its messages.  Raises PatchError if nothing
+    that was proposed is accepted."""
     if isinstance(proposal, ProposedPatch):
         return _accept_patch(proposal, document, context)
     changes, wrong = _with_sources(proposal, context)
@@ -173,10 +172,7 @@ def _apply_change(
     if len(done.patch) >= MAX_OPERATIONS:
         raise PatchError(f"more than {MAX_OPERATIONS} operations")
     statement = _statement_of(change, source, done.document)
-
-    def apply(document: Document, patch: Sequence[Operation]) -> Document:
-        return _apply_checked(document, patch, context.schema)
-
+    apply = partial(_apply_checked, schema=context.schema)
     made = apply_statement(statement, done.document, context.times, apply)
     if not made.patch and not _is_worth_keeping(statement):
         return done
@@ -256,10 +252,8 @@ def _apply_checked(document: Document, patch: Sequence[Operation], schema: Schem
 
 
 def _validated(patch: object) -> tuple[Operation, ...]:
-    """The patch with JSON values only.
-
-    Raises PatchError for other values, and for instructions, which would get into prompts.
-    """
+    """The patch with JSON values only.  Raises PatchError for other values, and for instructions,
+    which would get into prompts."""
     try:
         read = msgspec.convert(_as_json(patch), tuple[Operation, ...])
     except msgspec.ValidationError as error:

@@ -36,10 +36,8 @@ _END = "/-"
 
 
 def operations_of(statement: Statement, document: Document) -> list[Operation]:
-    """The JSON Patch of a statement; empty if the document already has what it says.
-
-    Raises PatchError.
-    """
+    """The JSON Patch of a statement; empty if the document already has what it says.  Raises
+    PatchError."""
     names, path = split_pointer(statement.path), statement.path
     ways = {"set": _set, "append": _append, "remove": _remove}
     made = ways[statement.way](path, member_at(names, document), statement.value)

@@ -188,10 +188,7 @@ def _history_only(draft: Draft) -> Draft:
 
 
 def with_window_moved_back(
-    commit: Commit,
-    before: Sequence[str],
-    lines: Sequence[StoredMessage],
-    start: Position | None,
+    commit: Commit, before: Sequence[str], lines: Sequence[StoredMessage], start: Position | None
 ) -> Commit:
     """The commit; it moves the window back if it activates messages, other than those ``before``
     it was adapted, that stand before the window's ``start``."""

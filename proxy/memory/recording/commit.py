@@ -157,9 +157,7 @@ async def plan_deferred(
     log, began = snapshot.log, deferred.meta.exchange.started_at
     intent = _behind_unseen_turns(deferred.intent, log, began)
     said = await planner.run(
-        key.tenant,
-        len(deferred.messages),
-        lambda: [each.message for each in deferred.messages],
+        key.tenant, len(deferred.messages), lambda: [each.message for each in deferred.messages]
     )
     planned = await planner.plan(key, snapshot, said, intent, rules)
 
@@ -236,7 +234,6 @@ class PendingRecord(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def messages(self) -> Sequence[ChatMessage]:
-        """The new messages."""
         return [each.message for each in self.pending_messages]
 
     def recorded(self) -> PendingRecord:

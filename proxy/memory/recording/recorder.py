@@ -353,11 +353,7 @@ class Recorder:
         return outcome or await self._backlog.put(key, amendment.exchange, "amendment", amendment)
 
     async def _write_now(
-        self,
-        key: SessionKey,
-        write: Callable[[], Awaitable[CommitResult]],
-        *,
-        large: bool = False,
+        self, key: SessionKey, write: Callable[[], Awaitable[CommitResult]], *, large: bool = False
     ) -> CommitResult | None:
         """Write to the store, unless it is known to fail or earlier writes of the session wait."""
         if self.is_spooling(key):

@@ -25,11 +25,7 @@ from proxy.memory_api.conversations.sessions import (
     check_not_spooled,
     existing_session,
 )
-from proxy.memory_api.errors import (
-    idempotency_key_spent,
-    invalid_user_id,
-    session_owner_mismatch,
-)
+from proxy.memory_api.errors import idempotency_key_spent, invalid_user_id, session_owner_mismatch
 from proxy.memory_api.idempotency import Attempt, IdempotentRequest
 from proxy.memory_api.objects import line_object, message_object, recorded_object, reply
 from proxy.memory_api.openapi.operation import Link, Parameter
@@ -100,7 +96,7 @@ async def list_messages(
                 {"role": "user", "content": "What is worth seeing in Lisbon?"},
                 {"role": "assistant", "content": "The Alfama, early in the morning."},
             ],
-        },
+        }
     },
     errors=(invalid_user_id, session_owner_mismatch),
     links=(

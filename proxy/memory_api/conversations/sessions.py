@@ -139,7 +139,6 @@ async def _page(
 
 
 async def _add_previews(api: Api, tenant: str, sessions: Sequence[Session]) -> None:
-    """Add to each session how it begins."""
     free = asyncio.Semaphore(AT_ONCE)
 
     async def look(session: Session) -> None:

@@ -71,7 +71,6 @@ class Marks:
 
     @property
     def sessions(self) -> list[str]:
-        """The marked sessions."""
         return [subject.session for subject in self._subjects if subject.session]
 
     async def put(self, *subjects: Subject) -> None:
@@ -360,10 +359,8 @@ class Eraser:
         return (await seqs_by_session(self._store, owner)).get(key.session, ())
 
     async def _finish(self, marks: Marks) -> float:
-        """Lower the marks and wipe the store's files; returns the time of the erasure.
-
-        Raises StoreInUse if the files may still contain a text: then the call is to be repeated.
-        """
+        """Lower the marks and wipe the store's files; returns the time of the erasure.  Raises
+        StoreInUse if the files may still contain a text: then the call is to be repeated."""
         at = await marks.settle()
         await self._store.purge_files()
         return at

@@ -28,15 +28,8 @@ from proxy.memory_api.errors import (
     reserved_namespace,
     version_conflict,
 )
-from proxy.memory_api.items.namespaces import NamespaceQuery, find_namespaces
-from proxy.memory_api.items.params import (
-    MAX_LABELS,
-    filter_of,
-    place_in_query,
-    place_of,
-    prefix_of,
-)
-from proxy.memory_api.items.search import ItemQuery, ItemSearch
+from proxy.memory_api.items.params import MAX_LABELS, filter_of, place_in_query, place_of, prefix_of
+from proxy.memory_api.items.search import ItemQuery, ItemSearch, NamespaceQuery, find_namespaces
 from proxy.memory_api.objects import raw_value
 from proxy.memory_api.openapi.operation import Link
 from proxy.memory_api.operation import operation

@@ -1,6 +1,7 @@
-"""Searches items: in order of place, or for a query by score.
+"""Searches items, in order of place or for a query by score, and lists namespaces in order.
 
-Values may be large and many, so they are read page by page, and parsed in a thread.
+Both may be many, and values large: they are read page by page from the prefix on, only as far as
+needed, and values are parsed in a thread.
 """
 
 from __future__ import annotations
@@ -12,7 +13,17 @@ from functools import partial
 import msgspec
 
 from proxy.chat.jsontext import decode_shallow
-from proxy.memory.items import REQUESTS, Item, ItemOwner, Items, Namespace, Place, matches_filter
+from proxy.memory.items import (
+    REQUESTS,
+    Item,
+    ItemOwner,
+    Items,
+    Namespace,
+    Place,
+    matches_filter,
+    namespace_pages,
+)
+from proxy.memory_api.items.params import MAX_LABELS, literal, matches
 from proxy.memory_api.threads import Threads
 from proxy.recall.query import question
 from proxy.recall.query.question import Question
@@ -99,7 +110,6 @@ class ItemSearch:
 
 
 def _fitting(items: Sequence[Item], query: Mapping[str, object]) -> list[Item]:
-    """The items that match a filter."""
     return [
         item
         for item in items
@@ -120,3 +130,37 @@ def is_shown(namespace: Namespace, prefix: Namespace) -> bool:
 def _place_after(place: Place, prefix: Namespace) -> Place:
     """The place to continue reading after."""
     return place if is_shown(place.namespace, prefix) else max(place, BEHIND_REQUESTS)
+
+
+MAX_SCANNED = 100_000
+"""Namespaces that one request reads: the first ones of the prefix."""
+
+
+class NamespaceQuery(msgspec.Struct, frozen=True):
+    """A request for namespaces."""
+
+    owner: ItemOwner
+    prefix: Namespace = ()
+    suffix: Namespace = ()
+    depth: int = MAX_LABELS
+    offset: int = 0
+    limit: int = 100
+
+
+async def find_namespaces(items: Items, query: NamespaceQuery) -> list[Namespace]:
+    """The namespaces from ``offset`` on: ``limit``, and one more if there are more.  Raises
+    StoreError."""
+    namespaces: list[Namespace] = []
+    end, scanned = query.offset + query.limit + 1, 0
+    async for page in namespace_pages(items, query.owner, literal(query.prefix)):
+        matching = (each[: query.depth] for each in page if _fits(each, query))
+        namespaces += dict.fromkeys(each for each in matching if each not in namespaces[-1:])
+        scanned += len(page)
+        if len(namespaces) >= end or scanned >= MAX_SCANNED:
+            break
+    return namespaces[query.offset : end]
+
+
+def _fits(namespace: Namespace, query: NamespaceQuery) -> bool:
+    shown = is_shown(namespace, query.prefix)
+    return shown and matches(namespace, query.prefix, query.suffix)

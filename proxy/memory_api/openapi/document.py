@@ -10,15 +10,7 @@ from msgspec.structs import replace
 
 from proxy import __version__
 from proxy.memory_api.openapi.answers import failures, responses
-from proxy.memory_api.openapi.operation import (
-    JSON,
-    REF,
-    Body,
-    Operation,
-    Parameter,
-    Schema,
-    ref,
-)
+from proxy.memory_api.openapi.operation import JSON, REF, Body, Operation, Parameter, Schema, ref
 from proxy.memory_api.parameters import (
     IDEMPOTENCY_KEY,
     IF_MATCH,
@@ -218,7 +210,6 @@ def _schema(kind: type | tuple[type, ...] | Schema) -> Schema:
 
 
 def _schemas(operations: Sequence[Operation]) -> dict[str, Schema]:
-    """The schemas of all request and response objects, by name."""
     types: list[Any] = [Error, PatchOperation]
     for operation in operations:
         kinds = operation.body.kinds.values() if operation.body else ()

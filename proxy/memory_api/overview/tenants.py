@@ -37,10 +37,8 @@ class KnownTenants:
         self._known: LRUCache[str, None] = LRUCache(MAX_REMEMBERED)
 
     async def exists(self, tenant: str) -> bool:
-        """Whether the configuration names this tenant, or anything is stored of it.
-
-        Raises StoreError.
-        """
+        """Whether the configuration names this tenant, or anything is stored of it.  Raises
+        StoreError."""
         if tenant in self._known or tenant in configured_tenants(self._settings):
             return True
         known = await has_memory(self._store, tenant) or await self._has_other_data(tenant)

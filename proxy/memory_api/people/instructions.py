@@ -21,13 +21,7 @@ from proxy.memory_api.errors import (
 from proxy.memory_api.objects import source_object
 from proxy.memory_api.openapi.operation import Link
 from proxy.memory_api.operation import operation
-from proxy.memory_api.parameters import (
-    After,
-    AfterSeq,
-    ApplicationAt,
-    Limit,
-    ProposalAt,
-)
+from proxy.memory_api.parameters import After, AfterSeq, ApplicationAt, Limit, ProposalAt
 from proxy.memory_api.shapes.people import (
     Instructions,
     InstructionsText,
@@ -94,11 +88,7 @@ async def list_instructions_versions(
 
 
 @operation(
-    "POST",
-    f"{ONE}/rollback",
-    TAG,
-    examples={"first": {"version": 1}},
-    errors=(version_not_found,),
+    "POST", f"{ONE}/rollback", TAG, examples={"first": {"version": 1}}, errors=(version_not_found,)
 )
 async def roll_back_instructions(
     api: Api, tenant: Tenant, name: ApplicationAt, back: Rollback, conditions: RequestConditions

@@ -82,7 +82,6 @@ def hit_object(hit: RecallHit) -> Object:
 
 
 def new_fact(new: NewMemory, context: WriteContext) -> Fact:
-    """The fact that a request adds."""
     fact = Fact(
         id=new_id(),
         text=one_line(new.text),
@@ -98,7 +97,6 @@ def new_fact(new: NewMemory, context: WriteContext) -> Fact:
 
 
 def changed_fact(fact: Fact, change: MemoryChange, context: WriteContext) -> Fact:
-    """The fact with a request's changes."""
     changed = {name for name in change.__struct_fields__ if getattr(change, name) is not UNSET}
     fact = replace(
         fact,

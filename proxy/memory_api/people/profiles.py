@@ -138,11 +138,7 @@ async def list_profile_versions(
 
 
 @operation(
-    "POST",
-    f"{ONE}/rollback",
-    TAG,
-    examples={"first": {"version": 1}},
-    errors=(version_not_found,),
+    "POST", f"{ONE}/rollback", TAG, examples={"first": {"version": 1}}, errors=(version_not_found,)
 )
 async def roll_back_profile(
     api: Api, person: PersonAt, back: Rollback, conditions: RequestConditions

@@ -65,7 +65,6 @@ class MemorySearch(msgspec.Struct, frozen=True):
     facts: FactStore
 
     async def find(self, owner: Owner, query: MemoryQuery) -> list[Object]:
-        """The memories that match the query, best first."""
         passages = await self._passages(owner, query)
         learned = await self._learned(owner, query)
         fact_terms = await self._fact_terms(owner) if learned else {}
@@ -126,7 +125,6 @@ class MemorySearch(msgspec.Struct, frozen=True):
 
     @property
     def _kinds(self) -> set[str]:
-        """The kinds of learned memories."""
         return {kind.memory for kind in self.memories.kinds.listed}
 
 

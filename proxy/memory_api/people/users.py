@@ -146,11 +146,7 @@ async def get_memory(api: Api, owner: PersonAt, memory_id: MemoryAt) -> Object:
 
 
 @operation(
-    "PATCH",
-    ONE,
-    TAG,
-    answer=Memory,
-    examples={"correction": {"text": "Is allergic to all nuts."}},
+    "PATCH", ONE, TAG, answer=Memory, examples={"correction": {"text": "Is allergic to all nuts."}}
 )
 async def update_memory(
     api: Api, owner: PersonAt, memory_id: MemoryAt, new: MemoryChange, conditions: RequestConditions

@@ -43,8 +43,7 @@ class MessageList(Listing[Message], kw_only=True):
 
 
 Role = Annotated[
-    Literal["system", "developer", "user", "assistant", "tool", "function"],
-    Meta(examples=["user"]),
+    Literal["system", "developer", "user", "assistant", "tool", "function"], Meta(examples=["user"])
 ]
 
 

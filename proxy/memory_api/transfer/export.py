@@ -83,7 +83,6 @@ class Exporter:
         yield self._end_line()
 
     async def session(self, session: str, now: float) -> AsyncIterator[bytes]:
-        """The lines of an export of one session."""
         yield lines.header_line("session", now)
         async for line in self._session(session):
             yield line

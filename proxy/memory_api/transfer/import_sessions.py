@@ -144,10 +144,8 @@ class Importer:
         return self._api.large_imports.of(self._tenant)
 
     def _user_of(self, user_in_part: str | None) -> str | None:
-        """The user: that of the request, else of the file.
-
-        Raises InvalidFile if the request names one and the file two.
-        """
+        """The user: that of the request, else of the file.  Raises InvalidFile if the request names
+        one and the file two."""
         if self._options.user and user_in_part and self._user_in_file not in (None, user_in_part):
             raise InvalidFile("is of more than one person, and ?user= names only one")
         self._user_in_file = user_in_part or self._user_in_file

@@ -39,9 +39,7 @@ class ItemImporter:
 
     async def adopt(self, owner: ItemOwner, items: Sequence[Item], since: float) -> Adopted:
         """Store the items whose place is free; none if the person was erased at ``since`` or later.
-
-        Raises ValueError as :meth:`check` does, StoreError, and Busy.
-        """
+        Raises ValueError as :meth:`check` does, StoreError, and Busy."""
         async with self._resources.owner_locks.hold(owner):  # nothing is added to what was counted
             await self.check(owner, items)
             occupied = await self._places_with_other_value(owner, items)

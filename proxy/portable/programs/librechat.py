@@ -67,10 +67,8 @@ PIECE = 64 * 1024
 
 
 def parse_flat(item: bytes) -> Fields:
-    """Parse a conversation with its messages in one list, "messages", parents first.
-
-    Raises ValueError.
-    """
+    """Parse a conversation with its messages in one list, "messages", parents first.  Raises
+    ValueError."""
     check_text(item)
     item = replace_lone_surrogates(item)
     events = ijson.sendable_list()

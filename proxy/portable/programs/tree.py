@@ -111,15 +111,13 @@ class Branches:
                 node.index = index
                 index += 1
                 yield node
-                next_node = next((x for x in node.children[:1] if not _is_from_user(x)), None)
+                next_node = next(
+                    (x for x in node.children[:1] if x.content.message.get("role") != "user"), None
+                )
                 for child in node.children:
                     if child is not next_node:
                         heapq.heappush(waiting, (*child.order, child))
                 node = next_node
-
-
-def _is_from_user(node: Node) -> bool:
-    return node.content.message.get("role") == "user"
 
 
 def _imported(node: Node) -> ImportedMessage:

@@ -131,10 +131,8 @@ class EmbeddingBackfill:
         self._awake.clear()
 
     async def embed_batch(self, owner: Owner) -> bool:
-        """Embed an owner's next passages without vectors; False if there were none.
-
-        Raises EmbedderError and StoreError.
-        """
+        """Embed an owner's next passages without vectors; False if there were none.  Raises
+        EmbedderError and StoreError."""
         name = self._name or await self._learn_name()
         state = read_state((await self._index.lookup(owner, (), 0)).state)
         if state is None:

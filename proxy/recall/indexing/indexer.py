@@ -108,10 +108,8 @@ class Indexer:
         each other, and chats and commits would wait among them."""
 
     async def index_session(self, key: SessionKey) -> int:
-        """Index the messages of a session that are not indexed yet; returns their number.
-
-        Raises StoreError.
-        """
+        """Index the messages of a session that are not indexed yet; returns their number.  Raises
+        StoreError."""
         count = 0
         for _ in range(TRIES):
             step = await self._step(key)
@@ -355,10 +353,8 @@ class MessageVersions(NamedTuple):
 
 
 async def seqs_by_session(index: Index, owner: Owner) -> dict[str, array[int]]:
-    """The seqs of an owner's passages by session, of which some have millions.
-
-    Raises StoreError.
-    """
+    """The seqs of an owner's passages by session, of which some have millions.  Raises
+    StoreError."""
     found: dict[str, array[int]] = {}
     async for _, rows, names in _pages(index, owner, await _state(index, owner)):
         for number, seq in zip(rows["session"].tolist(), rows["seq"].tolist(), strict=True):
@@ -389,9 +385,7 @@ async def passages_of(
 
 async def replace_unreadable(index: Index, owner: Owner, now: float) -> None:
     """Drop an index of another format, before an erasure: its passages cannot be identified.
-
-    Raises StoreError.
-    """
+    Raises StoreError."""
     data = (await index.lookup(owner, (), 0)).state
     if read_state(data) is None:
         await index.drop(owner, _kept_state(data, now))

@@ -97,10 +97,8 @@ class State(msgspec.Struct, frozen=True, array_like=True):
 
 
 def read_state(data: bytes, now: float = 0.0) -> State | None:
-    """Decode a state; None for another format, a new state, born ``now``, for no data.
-
-    Raises msgspec.DecodeError for data that no release has written.
-    """
+    """Decode a state; None for another format, a new state, born ``now``, for no data.  Raises
+    msgspec.DecodeError for data that no release has written."""
     if not data:
         return State(created_at=now)
     if data.startswith(_BEGINNING):

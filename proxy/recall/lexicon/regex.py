@@ -53,10 +53,8 @@ class NotUnderstoodError(ValueError):
 
 
 def parse(pattern: str) -> Parts:
-    """The parts of a pattern that ``re`` can compile, in their order.
-
-    Raises NotUnderstoodError.
-    """
+    """The parts of a pattern that ``re`` can compile, in their order.  Raises
+    NotUnderstoodError."""
     reader = _Reader(pattern)
     found = reader.ways()
     if reader.at < len(pattern):

@@ -40,9 +40,7 @@ def _by_language(of: Callable[[Language], Phrases], before: str = "") -> Mapping
     return {name: Cue(f"{before}{phrase_pattern(of, name)}") for name in ("", *names)}
 
 
-def _by_trait(
-    of: Callable[[Language], Mapping[Trait, Phrases]],
-) -> Mapping[Trait, AnyCue]:
+def _by_trait(of: Callable[[Language], Mapping[Trait, Phrases]]) -> Mapping[Trait, AnyCue]:
     def of_trait(trait: Trait) -> AnyCue:
         return _each(lambda each: of(each).get(trait, Phrases()))
 

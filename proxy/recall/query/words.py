@@ -21,13 +21,7 @@ from functools import cached_property
 from itertools import chain, islice
 from typing import NamedTuple
 
-from proxy.recall.lexicon.cues import (
-    MAX_WORD,
-    WORD_CACHE_SIZE,
-    Cues,
-    PossibleCues,
-    words_to_check,
-)
+from proxy.recall.lexicon.cues import MAX_WORD, WORD_CACHE_SIZE, Cues, PossibleCues, words_to_check
 from proxy.recall.lexicon.folding import INDIAN, UNSPACED, fold_beginning
 from proxy.recall.lexicon.loader import COMMON, LANGUAGES, vocabulary
 from proxy.recall.lexicon.stop_words import ALL_STOP_WORDS, STOP_WORDS

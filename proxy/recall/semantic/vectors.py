@@ -48,7 +48,6 @@ def vector_set_name(model: str, dimensions: int) -> str:
 
 
 def pack(vectors: Array) -> list[bytes]:
-    """The packed form of each row."""
     largest = np.abs(vectors).max(axis=1, initial=0.0, keepdims=True)
     scaled = vectors * (127.0 / np.maximum(largest, 1e-30))
     return [row.tobytes() for row in np.rint(scaled).astype(np.int8)]

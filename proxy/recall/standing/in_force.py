@@ -34,8 +34,7 @@ def _adjacent(older: int, newer: int) -> bool:
 
 
 def instructions_in_force(
-    standings: Sequence[StandingInstruction],
-    right_after: Callable[[int, int], bool] = _adjacent,
+    standings: Sequence[StandingInstruction], right_after: Callable[[int, int], bool] = _adjacent
 ) -> tuple[StandingInstruction, ...]:
     """Those of ``standings``, newest first, that are in force as a whole or in part.
 

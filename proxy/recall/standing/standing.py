@@ -194,10 +194,7 @@ def _skip_quoted(text: str, sentence: Sentence, starts: tuple[int, int]) -> tupl
 
 
 def _is_for_ordered_task(
-    sentence: Sentence,
-    before: Sequence[Sentence],
-    wordings: Sequence[Wording],
-    cues: PossibleCues,
+    sentence: Sentence, before: Sequence[Sentence], wordings: Sequence[Wording], cues: PossibleCues
 ) -> bool:
     """Whether an instruction is only for a task that was ordered before it, in one of the sentences
     ``before`` or in its own."""

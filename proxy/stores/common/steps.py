@@ -31,15 +31,10 @@ def commit_steps(commit: Commit) -> list[Commit]:
     if not ahead:
         return [commit]
     fields = asdict(replace(commit, drafts=()))
-    parts = [CommitStep(**(fields | {"superseded": s, "activated": a})) for s, a in ahead]
-    others = [
-        replace(part, planned_for=None) for part in parts[1:]
-    ]  # the first one has changed the log
-    return [
-        parts[0],
-        *others,
-        replace(commit, superseded=superseded, activated=activated, planned_for=None),
-    ]
+    first, *others = [CommitStep(**fields | {"superseded": s, "activated": a}) for s, a in ahead]
+    last = replace(commit, superseded=superseded, activated=activated)
+    # The first one changes the log that the others were planned for.
+    return [first, *(replace(each, planned_for=None) for each in (*others, last))]
 
 
 def revision_steps(revision: Revision) -> list[Revision]:

@@ -21,14 +21,7 @@ from proxy.memory.archive import (
     SessionArchive,
     StoredMessage,
 )
-from proxy.memory.model import (
-    MAX_VERSIONS,
-    Exchange,
-    SessionKey,
-    State,
-    Summary,
-    message_id,
-)
+from proxy.memory.model import MAX_VERSIONS, Exchange, SessionKey, State, Summary, message_id
 from proxy.memory.store import StoreError
 from proxy.recall.index import owner_of
 from proxy.stores.common.history import parse_message_id

@@ -97,7 +97,6 @@ def read_tenant(key: bytes) -> str | None:
 
 
 def field_of(seq: int) -> bytes:
-    """The hash field of a message."""
     return b"%010d" % seq
 
 
@@ -214,7 +213,6 @@ class RedisBase:
         self._passages = PassageCache()
 
     def _clear_caches(self) -> None:
-        """Clear the caches, because something was erased."""
         self._logs.clear()
         self._passages.clear()
 

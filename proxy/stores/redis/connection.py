@@ -16,13 +16,7 @@ from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
 from redis.backoff import NoBackoff
 from redis.crc import REDIS_CLUSTER_HASH_SLOTS, key_slot
-from redis.exceptions import (
-    AskError,
-    ClusterDownError,
-    MovedError,
-    RedisError,
-    TryAgainError,
-)
+from redis.exceptions import AskError, ClusterDownError, MovedError, RedisError, TryAgainError
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from proxy.stores.address import Address

@@ -196,7 +196,6 @@ class RedisIndex(RedisBase):
         await self._write_unreplicated(self._scripts.index_renew, rest, (seconds, 1))
 
     async def _vector_keys(self, owner: Owner) -> list[bytes]:
-        """The keys of the index's vectors."""
         models = index_keys(owner)[4]
         names = [
             name.split(b" ", 1) for name in await self._run_command(models, "SMEMBERS", models)

@@ -11,29 +11,11 @@ from typing import Any
 
 import msgspec
 
-from proxy.memory.archive import (
-    Details,
-    Message,
-    Page,
-    PlacedExchange,
-    Session,
-    StoredMessage,
-)
-from proxy.memory.model import (
-    LOG_START,
-    Exchange,
-    Position,
-    SessionKey,
-    State,
-    message_id,
-)
+from proxy.memory.archive import Details, Message, Page, PlacedExchange, Session, StoredMessage
+from proxy.memory.model import LOG_START, Exchange, Position, SessionKey, State, message_id
 from proxy.recall.index import Owner, Unindexed, after_mark, owner_of
 from proxy.stores.common import codec
-from proxy.stores.common.history import (
-    parse_message_id,
-    read_cursor,
-    sessions_cursor,
-)
+from proxy.stores.common.history import parse_message_id, read_cursor, sessions_cursor
 from proxy.stores.sqlite import items as sqlite_items
 from proxy.stores.sqlite import work as sqlite_work
 from proxy.stores.sqlite.index import reading as index_reading
@@ -117,12 +99,7 @@ def tenants(connection: Connection, now: float) -> list[str]:
 
 
 def sessions(
-    connection: Connection,
-    now: float,
-    tenant: str,
-    user: str | None,
-    after: str | None,
-    limit: int,
+    connection: Connection, now: float, tenant: str, user: str | None, after: str | None, limit: int
 ) -> Page[Session]:
     """Newest activity first.  Raises ValueError for a cursor that is none."""
     statement = _SESSION
@@ -167,11 +144,7 @@ def messages(
 
 
 def unindexed(
-    connection: Connection,
-    now: float,
-    key: SessionKey,
-    states: Collection[State],
-    limit: int,
+    connection: Connection, now: float, key: SessionKey, states: Collection[State], limit: int
 ) -> Unindexed | None:
     """See ``Index.unindexed``: one job instead of three, since each is handed to a thread."""
     found = session(connection, now, key)

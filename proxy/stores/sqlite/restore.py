@@ -88,10 +88,8 @@ def stage(
 
 
 def write_step(staged: StagedSession, step: int, connection: Connection) -> None:
-    """Write a step of a session; repeating it changes nothing.
-
-    Raises StoreError if the earlier steps have expired.
-    """
+    """Write a step of a session; repeating it changes nothing.  Raises StoreError if the earlier
+    steps have expired."""
     name, archived, counts, parts, _ = staged
     lines = archived.lines[parts[step]]
     end = (step + 1) * STEP_MESSAGES if step + 1 < len(parts) else None
@@ -204,11 +202,7 @@ def _insert(
 
 
 def _complete(
-    connection: Connection,
-    head: Head,
-    archived: SessionArchive,
-    counts: RestoredCounts,
-    now: float,
+    connection: Connection, head: Head, archived: SessionArchive, counts: RestoredCounts, now: float
 ) -> None:
     _fill_head(head, archived, counts, now)
     save_head(connection, head)

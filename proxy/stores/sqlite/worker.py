@@ -21,6 +21,7 @@ import msgspec
 from proxy.memory.limit import wait_within
 from proxy.memory.store import StoreError, StoreFull, StoreInUse, StoreTimeout
 from proxy.process.sqlite_file import is_busy, sqlite_name
+from proxy.process.sqlite_version import mend_group_concat
 from proxy.process.threads import never_preempt
 from proxy.stores.common.damage import as_damage
 from proxy.stores.sqlite.caches.changes import Changes
@@ -282,6 +283,7 @@ class Worker:
         self._opener.check()
         if self._connection is None:
             self._connection, self._synced = self._opener.connect(), True
+            mend_group_concat(self._connection)
             self._index = self._opener.index()
             if not self._writes:
                 self._connection.set_progress_handler(self._abandoned, STEPS)

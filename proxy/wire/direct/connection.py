@@ -64,12 +64,7 @@ class Connection(asyncio.BufferedProtocol):
         self._lost_at: float | None = None
 
     def send_request(
-        self,
-        head: bytes,
-        body: Body,
-        length: int | None,
-        *,
-        bodiless: bool,
+        self, head: bytes, body: Body, length: int | None, *, bodiless: bool
     ) -> Incoming:
         """Send a request.  A streamed body is sent by a task, with chunked framing unless a
         ``length`` is given."""

@@ -14,12 +14,7 @@ from typing import TypeVar
 import aiohappyeyeballs
 from aiohappyeyeballs import AddrInfoType
 
-from proxy.wire.failures import (
-    UpstreamError,
-    UpstreamTimeout,
-    UpstreamUnreachable,
-    as_saturated,
-)
+from proxy.wire.failures import UpstreamError, UpstreamTimeout, UpstreamUnreachable, as_saturated
 
 LOOKUP_TTL = 10.0
 """Seconds for which a name's addresses are cached."""

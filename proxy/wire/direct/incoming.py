@@ -64,10 +64,8 @@ class Incoming:
             await self._wait_for_change()
 
     async def piece(self) -> bytes:
-        """All of the body that has arrived since the last call; b"" at its end.
-
-        Raises ``failure``.
-        """
+        """All of the body that has arrived since the last call; b"" at its end.  Raises
+        ``failure``."""
         while not self.pieces:
             if self.complete:
                 return b""

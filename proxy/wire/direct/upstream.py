@@ -90,12 +90,7 @@ class DirectUpstream:
             raise
 
     def _head(
-        self,
-        method: str,
-        target: bytes,
-        headers: RawHeaders,
-        body: Body,
-        length: int | None,
+        self, method: str, target: bytes, headers: RawHeaders, body: Body, length: int | None
     ) -> bytes:
         """Raises ValueError for a header with a line break or NUL in it."""
         lines = [method.encode("ascii"), b" ", self.origin.target(target), b" HTTP/1.1\r\n"]

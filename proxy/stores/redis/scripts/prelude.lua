@@ -106,7 +106,8 @@ end
 -- Take a message out of the log; whether it was there.
 local function supersede(tokens, seq)
   local there = redis.call('ZREM', ACTIVE, seq .. ' ' .. tokens) == 1
-  if there then count(-1, -tokens) end
+  -- A difference, as the negative of 0 is no integer for Redis before 7.
+  if there then count(-1, 0 - tokens) end
   return there
 end
 

@@ -22,13 +22,7 @@ ON CONFLICT (owner, block, model, size) DO UPDATE SET data = ?5
 
 
 def vectors(
-    connection: Connection,
-    now: float,
-    owner: Owner,
-    model: str,
-    size: int,
-    first: int,
-    last: int,
+    connection: Connection, now: float, owner: Owner, model: str, size: int, first: int, last: int
 ) -> bytes:
     index = find(connection, owner, now)
     if index is None or last <= first:

@@ -118,6 +118,7 @@ ALLOWED: dict[str, frozenset[str] | None] = {
             "memory.archive",
             "memory.erasure",
             "memory.limit",
+            "memory.locks",
             "memory.store",
             "memory.model",
             "memory.items",

@@ -61,7 +61,8 @@ class Output:
         self.console.print(field_table(fields))
 
     def print_list(self, found: Iterable[Object], columns: Mapping[str, str]) -> bool:
-        """Print objects: with --json one a line, else a table of some fields (path by heading).
+        """Print objects: with --json one a line, else a table of some fields (path by heading), or
+        one below the other if their ids are too long for a table.
 
         False if there are none.
         """
@@ -74,14 +75,16 @@ class Output:
         rows = list(found)
         if not rows:
             return False
-        table = Table(box=None, pad_edge=False, header_style="bold")
-        for heading in columns:
-            table.add_column(heading, overflow="fold", justify=_justify_of(heading))
-        for row in rows:
-            table.add_row(
-                *(cell(_field_at(row, path), heading) for heading, path in columns.items())
-            )
-        self.console.print(table)
+        cells = [
+            {heading: cell(_field_at(row, path), heading) for heading, path in columns.items()}
+            for row in rows
+        ]
+        table, width = _table(columns, cells), self.console.width
+        if _width(self.console, table) <= width or _width_of_ids(cells) <= width // 3:
+            self.console.print(table)
+        else:
+            for fields in cells:
+                self.console.print(_entry(fields), soft_wrap=True)
         return True
 
     def note(self, sentence: str) -> None:
@@ -125,6 +128,39 @@ def field_table(fields: Mapping[str, object]) -> Table:
     return table
 
 
+def _table(columns: Iterable[str], cells: Iterable[Mapping[str, Text]]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in columns:
+        whole, justify = heading in IDS, _justify_of(heading)
+        table.add_column(heading, overflow="fold", justify=justify, no_wrap=whole)
+    for fields in cells:
+        table.add_row(*fields.values())
+    return table
+
+
+def _width(console: Console, table: Table) -> int:
+    """The width of a table that folds nothing."""
+    return console.measure(table, options=console.options.update(width=MAX_WIDTH)).maximum
+
+
+def _width_of_ids(cells: Sequence[Mapping[str, Text]]) -> int:
+    return sum(max(row[name].cell_len for row in cells) for name in IDS & cells[0].keys())
+
+
+def _entry(fields: Mapping[str, Text]) -> Text:
+    """An object with its id on a line of its own."""
+    others = [
+        Text.assemble((f"{heading} ", "dim"), text)
+        for heading, text in fields.items()
+        if heading != "id"
+    ]
+    return Text("\n  ").join([fields["id"], *([Text("  ").join(others)] if others else [])])
+
+
+IDS = frozenset({"id", "user"})
+"""Shown whole and unbroken: people copy them into the next command."""
+
+MAX_WIDTH = 10_000
 NUMBERS = frozenset({"messages", "tokens", "sessions", "score", "seq", "exchanges"})
 TIMES = frozenset({"active", "since", "created"})
 SHORT = 60
@@ -147,7 +183,7 @@ def cell(value: object, heading: str = "") -> Text:
     if isinstance(value, float):
         return Text(f"{value:.3g}")
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    if heading and heading != "id" and len(line(text)) > SHORT:
+    if heading and heading not in IDS and len(line(text)) > SHORT:
         return Text(line(text)[: SHORT - 1] + "…")
     return Text(line(text) if heading else plain(text))
 

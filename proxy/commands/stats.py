@@ -74,5 +74,5 @@ tenants = typer.Typer(help="Whose memory it is.", no_args_is_help=True)
 @command(tenants, "list", all_tenants=True)
 def list_(context: CommandContext) -> None:
     """All that have sessions or are named clients, for administrators."""
-    if not context.out.print_list(context.api.ask("GET", "/tenants")["data"], {"id": "id"}):
+    if not context.out.print_list(context.pages("/tenants"), {"id": "id"}):
         context.out.note("There are no tenants.")

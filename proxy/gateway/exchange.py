@@ -188,7 +188,8 @@ class ChatExchange(msgspec.Struct, frozen=True, gc=False):
     @property
     def report(self) -> MemoryReport:
         """The report of a request that fails before it is enriched."""
-        return MemoryReport(self.context.key.session, reason=self.reason)
+        reason = self.reason or self.context.identity.reason
+        return MemoryReport(self.context.key.session, reason=reason)
 
 
 class LoadedExchange(msgspec.Struct, frozen=True, gc=False):

@@ -136,7 +136,8 @@ class Gateway:
             destination = self._passthrough.upstream_named(name) if name else None
         except ProxyError as error:
             raise self._with_session(error, route, headers, reason) from None
-        report = MemoryReport(identity.session, reason=reason) if identity.session else None
+        why = reason or identity.reason
+        report = MemoryReport(identity.session, reason=why) if identity.session else None
         may_use_state = identity.mode != "off" and not cross_site
         recorded = may_use_state and identity.uses_memory and identity.records
         if reason is not None and identity.uses_memory:

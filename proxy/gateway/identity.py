@@ -111,6 +111,13 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     rewind: int = 0
     idempotency_key: str | None = None
     retry: bool = False
+    has_unknown_header: bool = False
+    """A header about memory that does not exist, such as a misspelt ``X-Memory-Mode``."""
+
+    @property
+    def reason(self) -> Literal["unknown_header"] | None:
+        """Why memory may not do what was asked for; any other reason says more."""
+        return "unknown_header" if self.has_unknown_header else None
 
     @property
     def uses_memory(self) -> bool:
@@ -140,7 +147,8 @@ class IdentityReader:
         for invalid values; invalid values of aliases are ignored.
         """
         fields = _fields(headers)
-        if path_session is None and self._header_names.isdisjoint(fields):
+        has_unknown = any(map(_is_unknown, fields))
+        if not has_unknown and path_session is None and self._header_names.isdisjoint(fields):
             return NO_IDENTITY
         session = _session(fields, path_session, self._aliases)
         mode = cast("Mode", _allowed_value(fields, "X-Memory-Mode", MODES) or "on")
@@ -155,6 +163,7 @@ class IdentityReader:
             rewind=_number(fields, "X-Memory-Rewind") or 0,
             idempotency_key=_idempotency_key(fields) if session and mode != "off" else None,
             retry=fields.get(RETRY_COUNT, b"0") not in (b"0", b""),
+            has_unknown_header=has_unknown,
         )
 
     def session(self, headers: RawHeaders, path_session: bytes | None = None) -> str | None:
@@ -167,7 +176,12 @@ class IdentityReader:
 
 def without_memory_headers(headers: RawHeaders) -> RawHeaders:
     """The headers without ``MEMORY_HEADERS`` and others of their prefix; names in lower case."""
-    return [x for x in headers if x[0] not in MEMORY_HEADERS and x[0][:9] != b"x-memory-"]
+    return [x for x in headers if x[0] not in MEMORY_HEADERS and not _is_unknown(x[0])]
+
+
+def _is_unknown(name: bytes) -> bool:
+    """Whether a header has the prefix of those about memory, and is none of them."""
+    return name[:9] == b"x-memory-" and name not in MEMORY_HEADERS
 
 
 Fields = dict[bytes, bytes]

@@ -148,7 +148,7 @@ class OutgoingRequest(msgspec.Struct, frozen=True, gc=False):
             session=self.exchange.context.key.session,
             exchange=self.exchange.id if self.recorded else None,
             status="degraded",
-            reason=self.reason,
+            reason=self.reason or self.exchange.context.identity.reason,
             duration=self.duration,
         )
         if isinstance(self.prompt, DegradedPrompt):

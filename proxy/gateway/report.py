@@ -28,6 +28,7 @@ Reason = Literal[
     "marks_refused",
     "media_refused",
     "answer_too_large",
+    "unknown_header",
 ]
 """Why memory did less than it was asked for."""
 

@@ -97,7 +97,7 @@ def operation(
 def handler_of(operation: Operation, api: Api, access: Access) -> Handler:
     async def handle(request: Request) -> Response:
         tenant = await _tenant(operation, access, request)
-        if not operation.reads or operation.media != JSON:
+        if not operation.open:
             _check_query(operation, request)
         reservation = api.byte_budgets.reserve_for(request.scope, tenant)
         call = Call(api, access, request, tenant, reservation)
@@ -133,7 +133,7 @@ async def _tenant(operation: Operation, access: Access, request: Request) -> str
 
 
 def _check_query(operation: Operation, request: Request) -> None:
-    """Who misspells ``dry_run`` erases nothing, and who misspells ``user`` exports nobody else.
+    """Who misspells ``dry_run`` erases nothing, and who misspells ``user`` sees nobody else.
     Raises ProxyError."""
     names = [each.name for each in (*operation.parameters, TENANT) if each.place == "query"]
     for name in request.query_params:

@@ -23,6 +23,27 @@ from proxy.portable.source import (
     Warnings,
 )
 
+KNOWN = frozenset(
+    {
+        "role",
+        "content",
+        "name",
+        "refusal",
+        "audio",
+        "annotations",
+        "tool_calls",
+        "tool_call_id",
+        "function_call",
+        "weight",
+        "reasoning",
+        "reasoning_content",
+        "reasoning_details",
+        "cache_control",
+        "prompt_cache_breakpoint",
+    }
+)
+"""Fields of a message that programs send.  Any other may be a time or an id, meant for us."""
+
 
 def conversation_of(
     messages: Sequence[bytes], warnings: Warnings, line: int | None = None
@@ -33,6 +54,8 @@ def conversation_of(
     for anything but a message.
     """
     check_count(len(messages))
+    for name in (name for raw in messages for name in _fields(raw) if name not in KNOWN):
+        warnings.add(f'the field "{name[:50]}" of a message was not read, and stays in it', line)
     roles = [role_of(raw, index) for index, raw in enumerate(messages)]
     leading = len(list(takewhile(lambda role: role in SYSTEM_ROLES, roles)))
     others = [
@@ -60,21 +83,24 @@ def role_of(raw: bytes, index: int) -> str:
     return message.role
 
 
-def messages_in(raw: bytes) -> list[bytes]:
+def messages_in(raw: bytes, warnings: Warnings, line: int | None = None) -> list[bytes]:
     """The messages of an object that has a list of them.  Raises ValueError."""
     try:
-        messages = jsontext.items(jsontext.fields(raw).get("messages", b"null"))
+        fields = jsontext.fields(raw)
+        messages = jsontext.items(fields.pop("messages", b"null"))
     except jsontext.UNREADABLE:
         raise ValueError("no list of messages") from None
+    for name in fields:
+        warnings.add(f'the field "{name[:50]}" beside "messages" was left out', line)
     return [_plain(message) for message in messages]
 
 
-def conversations_in(raw: bytes) -> Iterator[list[bytes]]:
+def conversations_in(raw: bytes, warnings: Warnings) -> Iterator[list[bytes]]:
     """The messages of each conversation in a text: a list of messages, an object with one, or a
     list of either.  Raises ValueError.
     """
     if raw.lstrip()[:1] == b"{":
-        yield messages_in(raw)
+        yield messages_in(raw, warnings)
         return
     try:
         items = jsontext.items(raw)
@@ -82,9 +108,9 @@ def conversations_in(raw: bytes) -> Iterator[list[bytes]]:
         raise ValueError("no list of messages") from None
     if items and items[0][:1] == b"[":
         for item in items:
-            yield from conversations_in(item)
+            yield from conversations_in(item, warnings)
     elif items and is_conversation(items[0]):
-        yield from map(messages_in, items)
+        yield from (messages_in(item, warnings) for item in items)
     else:
         yield items
 
@@ -167,8 +193,7 @@ class Messages(MessageLists):
             self._buffer.add(item)
             return
         check_text(item)
-        lists = conversations_in(item) if item[:1] == b"[" else [messages_in(item)]
-        for messages in lists:
+        for messages in conversations_in(item, self._warnings):
             yield from self._conversation(messages)
 
 
@@ -190,7 +215,9 @@ class ChatLines:
         number = self._lines.number
         try:
             check_text(raw)
-            conversation = conversation_of(messages_in(raw), self._warnings, number)
+            conversation = conversation_of(
+                messages_in(raw, self._warnings, number), self._warnings, number
+            )
         except ValueError as error:
             raise InvalidFile(f"has {error}", number) from None
         if conversation is not None:

@@ -8,6 +8,7 @@ expression, so that the time depends on the number of brackets outside of them.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Protocol
 
@@ -284,24 +285,31 @@ MAX_WARNINGS = 100
 
 
 class Warnings:
-    """Collects warnings, each once with its first line, at most ``MAX_WARNINGS``."""
+    """Collects warnings, each with its first line and how often it came, at most
+    ``MAX_WARNINGS``."""
 
     def __init__(self) -> None:
         self._lines: dict[str, int | None] = {}
+        self._counts: Counter[str] = Counter()
         self._omitted = 0
 
     def add(self, warning: str, line: int | None = None) -> None:
-        if warning in self._lines:
-            return
-        if len(self._lines) < MAX_WARNINGS:
-            self._lines[warning] = line
+        if warning in self._lines or len(self._lines) < MAX_WARNINGS:
+            self._lines.setdefault(warning, line)
+            self._counts[warning] += 1
         else:
             self._omitted += 1
 
     @property
     def all(self) -> list[str]:
         sentences = [
-            f"{warning[:1].upper()}{warning[1:]}" + (f" (line {line})." if line else ".")
+            f"{warning[:1].upper()}{warning[1:]}{_place(line, self._counts[warning])}."
             for warning, line in self._lines.items()
         ]
         return [*sentences, f"And {self._omitted} more."] if self._omitted else sentences
+
+
+def _place(line: int | None, count: int) -> str:
+    if line is None:
+        return f" ({count} times)" if count > 1 else ""
+    return f" (line {line}, and {count - 1} more)" if count > 1 else f" (line {line})"

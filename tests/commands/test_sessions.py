@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from proxy.tenancy import digest_of
-from tests.commands.conftest import KEY, Program, Run
+from tests.commands.conftest import ADMIN, KEY, Program, Run
 from tests.support.waiting import PATIENCE
 
 
@@ -19,6 +19,19 @@ def test_list_shows_a_line_for_each_session(run: Run, talked: str) -> None:
     row = next(text for text in result.output.splitlines() if text.startswith(talked))
     assert row.split()[1] == "alice"
     assert "What is the weather in Bergen?" in row
+
+
+@pytest.mark.parametrize("columns", ["60", "80", "120", "400"])
+def test_ids_are_whole_on_a_screen_of_any_width(run: Run, program: Program, columns: str) -> None:
+    session, user = "550e8400-e29b-41d4-a716-446655440000", "ann-" + "x" * 200
+    body = {"messages": [{"role": "user", "content": "word " * 50}], "user": user}
+    assert program.api("POST", f"/sessions/{session}/messages", json=body).status_code == 200
+    listed = run("sessions", "list", "--user", user, COLUMNS=columns).output
+    assert listed.count(session) == listed.count(user) == 1
+    assert user in run("users", "list", COLUMNS=columns).output
+    whole = run("tenants", "list", MEMORY_PROXY_ADMIN_KEY=ADMIN, COLUMNS=columns).output
+    assert digest_of(KEY.encode()) in whole
+    program.api("DELETE", f"/users/{user}")
 
 
 def test_list_as_json_is_an_object_of_the_api_a_line(

@@ -273,6 +273,16 @@ def test_where_there_is_no_memory_an_idempotency_key_is_the_upstreams_alone(
     assert read(*fields).idempotency_key is None
 
 
+# Headers that do not exist
+
+
+@pytest.mark.parametrize("others", [[], [(b"x-session-id", b"s"), (b"x-memory-mode", b"off")]])
+def test_a_misspelt_header_is_noticed_with_and_without_others(others: RawHeaders) -> None:
+    assert read(*others).reason is None
+    assert read(*others, (b"x-memory-mod", b"off")).reason == "unknown_header"
+    assert read(*others, (b"x-memory", b"1"), (b"x-mem-mode", b"off")).reason is None
+
+
 # What ends at the proxy
 
 

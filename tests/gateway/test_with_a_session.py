@@ -36,6 +36,28 @@ async def test_the_proxys_own_headers_end_at_the_proxy(one: Rig) -> None:
     left = [name.decode() for name, _ in one.up.requests[-1].headers]
     assert not [name for name in left if name.startswith(("x-memory", "x-session", "x-user"))]
     assert one.up.requests[-1].header("x-other") == "kept"
+
+
+@pytest.mark.parametrize("mode", ["on", "read", "off"])
+async def test_a_header_that_does_not_exist_is_told_in_every_mode(one: Rig, mode: str) -> None:
+    talk = one.talk()
+    response = await talk.ask(messages("u1"), x_memory_mode=mode, x_memory_mod="off")
+    assert response.headers["x-memory-reason"] == "unknown_header"
+    assert response.headers["x-memory-status"] == ("off" if mode == "off" else "empty")
+    assert not any(name == b"x-memory-mod" for name, _ in one.up.requests[-1].headers)
+
+
+async def test_a_header_that_does_not_exist_hides_no_other_reason_and_is_recorded(
+    one: Rig,
+) -> None:
+    talk = one.talk()
+    told = (await talk.ask(messages("u1"), x_memory_mod="off")).headers
+    path = f"/memory/v1/sessions/{talk.session}/exchanges/{told['x-memory-exchange-id']}"
+    memory = (await one.client.get(path, headers=talk.all_headers)).json()["memory"]
+    assert memory["reason"] == told["x-memory-reason"] == "unknown_header"
+    title = [{"role": "user", "content": "### Task:\nGive this talk a title."}]
+    response = await talk.ask(title, x_memory_mod="off")
+    assert response.headers["x-memory-reason"] == "side_request"
     assert one.up.requests[-1].header("authorization") == f"Bearer {KEY}"
 
 

@@ -104,6 +104,18 @@ async def test_all_tenants_are_listed_to_the_administrator(site: Site) -> None:
     }
 
 
+async def test_tenants_are_listed_part_by_part(site: Site) -> None:
+    for key in ("alice", "bob"):
+        async with site.client(key) as client:
+            await seed(client, "s", *talk("Hello."))
+    async with site.client(ADMIN_KEY) as admin:
+        first = (await admin.get(f"{TENANTS}?limit=1")).json()
+        second = (await admin.get(f"{TENANTS}?limit=1&after={first['next']}")).json()
+    assert (first["has_more"], second["has_more"]) == (True, False)
+    ids = [each["id"] for part in (first, second) for each in part["data"]]
+    assert ids == sorted([ALICE, digest_of(b"bob")])
+
+
 async def test_clients_that_have_said_nothing_yet_are_listed_too(
     store: Backend, tmp_path: Path
 ) -> None:

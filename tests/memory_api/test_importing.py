@@ -256,7 +256,8 @@ async def test_an_import_does_not_bring_back_who_is_erased_while_it_is_under_way
     assert (answer["sessions"], answer["memories"]) == (2, 0)
     assert answer["skipped"] == {"sessions": 1, "memories": 2}
     assert answer["warnings"] == [
-        "What was erased while it was imported is not brought back, and counts as skipped."
+        "What was erased while it was imported is not brought back, and counts as skipped"
+        " (2 times)."
     ]
     assert [session["id"] for session in await sessions(client)] == ["other"]
     assert await facts(client) == set()

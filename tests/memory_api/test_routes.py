@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -13,11 +14,15 @@ from starlette.exceptions import HTTPException
 
 from proxy.memory.recording.spool import Spool, SpoolError
 from proxy.memory.store import StoreError, StoreTimeout
+from proxy.memory_api.openapi.operation import Operation
+from proxy.memory_api.operations import OPERATIONS
 from proxy.settings import Settings
 from proxy.stores.open import Backend
 from proxy.wire.body import Message
-from tests.support.memory_api import SESSIONS, Site, error_of, open_site, seed, talk
+from tests.support.memory_api import ADMIN_KEY, SESSIONS, Site, error_of, open_site, seed, talk
 from tests.support.waiting import PATIENCE
+
+READS = [each for each in OPERATIONS if each.reads and not each.open]
 
 
 @pytest.mark.parametrize(
@@ -68,6 +73,17 @@ async def test_what_can_be_got_has_a_head(client: httpx.AsyncClient, path: str) 
     response = await client.head(path)
     assert response.status_code == 200
     assert response.headers["content-type"] == "application/json"
+
+
+@pytest.mark.parametrize("read", READS, ids=lambda read: read.id)
+async def test_a_parameter_that_is_misspelt_is_refused_by_everything_that_is_read(
+    site: Site, read: Operation
+) -> None:
+    path = re.sub(r"\{\w+\}", "s", read.path)
+    async with site.client(ADMIN_KEY) as client:
+        response = await client.get(path, params={"tenant": "anonymous", "users": "kai"})
+        assert response.status_code == 400 and error_of(response)["param"] == "users"
+        assert (await client.head(path, params={"users": "kai"})).status_code == 400
 
 
 async def test_answers_are_not_kept_by_caches(client: httpx.AsyncClient) -> None:

@@ -51,7 +51,7 @@ def test_what_the_program_put_in_is_left_out_and_told() -> None:
     for hidden in (b"Caveat", b"The date is today", b"continued from", b"on your own", b"done<"):
         assert hidden not in whole
     assert warnings == [
-        "What the program itself has put in for the model was left out.",
+        "What the program itself has put in for the model was left out (5 times).",
         "What a model only thought was left out.",
         "What agents did on their own, in side conversations, was left out (line 11).",
         "Calls of tools that never had a result are lines in brackets.",

@@ -48,7 +48,7 @@ def test_what_the_program_put_in_is_left_out_and_told() -> None:
     whole = b"".join(each.message for each in found.messages)
     assert b"environment_context" not in whole and b"Ask before" not in whole
     assert warnings == [
-        "What the program itself has put in for the model was left out.",
+        "What the program itself has put in for the model was left out (3 times).",
         "What a model only thought was left out.",
     ]
 

@@ -185,7 +185,7 @@ def test_unknown_kinds_and_fields_are_passed_over_with_a_warning() -> None:
     content = b"\n".join(json.dumps(line).encode() for line in newer)
     assert warned(content) == [
         'The unknown field "by" of "header" was left out (line 1).',
-        'Lines of the unknown kind "picture" were left out (line 3).',
+        'Lines of the unknown kind "picture" were left out (line 3, and 1 more).',
     ]
     assert len(read(content)) == 1
 

@@ -58,7 +58,7 @@ def test_an_error_behind_an_answer_and_a_text_that_is_none_say_nothing() -> None
     file = json.dumps({"conversationId": "c", "messages": messages}).encode()
     _, (found,), warnings = read_all(file)
     assert [each["content"] for each in said(found)] == ["What grows?", "Beans", "And?"]
-    assert warnings == ["Errors were left out."]
+    assert warnings == ["Errors were left out (2 times)."]
 
 
 def test_what_was_said_while_an_answer_was_made_is_the_users() -> None:

@@ -88,6 +88,21 @@ def test_what_nobody_says_is_left_out_with_a_warning() -> None:
     ]
 
 
+def test_a_field_that_is_not_read_is_told_and_counted() -> None:
+    dated = [{**message, "created_at": 1} for message in MORE]
+    lines = [{"messages": TALK}, {"messages": MORE, "sesion": "a"}]
+    lines += [{"messages": dated, "sesion": "b"}, {"messages": TALK, "user": "kai"}]
+    _, found, warnings = read_all(b"\n".join(map(dumped, lines)))
+    assert list(map(said, found)) == [TALK, MORE, dated, TALK]
+    assert warnings == [
+        'The field "sesion" beside "messages" was left out (line 2, and 1 more).',
+        'The field "created_at" of a message was not read, and stays in it (line 3).',
+        'The field "user" beside "messages" was left out (line 4).',
+    ]
+    told = ['The field "created_at" of a message was not read, and stays in it (2 times).']
+    assert read_all(dumped([*dated, *dated]))[2] == told
+
+
 @pytest.mark.parametrize(
     ("line", "what"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +15,7 @@ from proxy.memory.model import Commit, LoadOptions, SessionKey
 from proxy.memory.store import StoreError, StoreTimeout
 from proxy.stores.address import read_address
 from proxy.stores.redis.connection import connect
-from proxy.stores.redis.read import PIECE, TRIES
+from proxy.stores.redis.read import LONG, PIECE, TRIES
 from proxy.stores.redis.store import RedisStore
 from proxy.stores.redis.wire import MANY_ARGUMENTS, encode, encode_in_pieces
 from tests.support.processes import redis as servers
@@ -24,6 +25,8 @@ from tests.support.waiting import PATIENCE
 
 KEY = SessionKey("tenant", "session")
 WHOLE = LoadOptions(profile="default", whole=True, max_messages=4)
+ALL = LoadOptions(profile="default")
+EACH = pytest.mark.parametrize("options", [WHOLE, ALL], ids=["whole", "window"])
 
 
 def long(id: str, size: int) -> Commit:
@@ -62,7 +65,7 @@ class Meanwhile:
 
         async def between(script: Any, keys: Any, arguments: Any) -> Any:
             reply = await read(script, keys, arguments)
-            if script is scripts.load:
+            if script is scripts.load and reply != [LONG]:
                 self.looks.append("first")
                 if len(self.looks) <= self.times:
                     await self.act(len(self.looks))
@@ -150,16 +153,22 @@ async def test_all_of_a_log_is_read_whatever_its_length(store: RedisStore, size:
     assert len(snapshot.bodies) == min(size, PIECE)
 
 
-async def test_what_is_appended_meanwhile_is_left_out(store: RedisStore) -> None:
+@EACH
+async def test_what_is_appended_meanwhile_is_left_out(
+    store: RedisStore, options: LoadOptions
+) -> None:
     await store.commit(KEY, long("x", 2 * PIECE))
     with Meanwhile(store, lambda n: store.commit(KEY, chat(f"y{n}"))) as meanwhile:
-        snapshot = await store.load(KEY, WHOLE)
+        snapshot = await store.load(KEY, options)
     assert len(snapshot.log) == snapshot.messages == 2 * PIECE and not snapshot.missing_messages
     assert len(meanwhile.looks) == 1
-    assert len((await store.load(KEY, WHOLE)).log) == 2 * PIECE + 2
+    assert len((await store.load(KEY, options)).log) == 2 * PIECE + 2
 
 
-async def test_a_late_answer_that_moves_places_is_read_once(store: RedisStore) -> None:
+@EACH
+async def test_a_late_answer_that_moves_places_is_read_once(
+    store: RedisStore, options: LoadOptions
+) -> None:
     await store.commit(KEY, long("x", 2 * PIECE))
 
     async def joins(n: int) -> None:
@@ -167,23 +176,27 @@ async def test_a_late_answer_that_moves_places_is_read_once(store: RedisStore) -
         await store.commit(KEY, record(f"y{n}", late))
 
     with Meanwhile(store, joins):
-        snapshot = await store.load(KEY, WHOLE)
+        snapshot = await store.load(KEY, options)
     assert [e.card.id for e in snapshot.log] == [f"x.{n}" for n in range(2 * PIECE)]
 
 
-async def test_a_log_that_is_changed_meanwhile_is_read_again(store: RedisStore) -> None:
+@EACH
+async def test_a_log_that_is_changed_meanwhile_is_read_again(
+    store: RedisStore, options: LoadOptions
+) -> None:
     await store.commit(KEY, long("x", 2 * PIECE))
 
     async def edited(n: int) -> None:
         await store.commit(KEY, replace(chat(f"y{n}"), superseded=(f"x.{n}",)))
 
     with Meanwhile(store, edited, times=2) as meanwhile:
-        snapshot = await store.load(KEY, WHOLE)
+        snapshot = await store.load(KEY, options)
     ids = [e.card.id for e in snapshot.log]
     assert len(meanwhile.looks) == 3 and len(ids) == snapshot.messages == 2 * PIECE + 2
     assert not {"x.1", "x.2"} & set(ids)
+    store._logs.clear()
     with Meanwhile(store, lambda n: edited(n + 10), times=TRIES), pytest.raises(StoreError):
-        await store.load(KEY, WHOLE)
+        await store.load(KEY, options)
 
 
 async def test_no_script_reads_or_writes_more_keys_at_once_than_a_piece_has(
@@ -200,6 +213,37 @@ async def test_no_script_reads_or_writes_more_keys_at_once_than_a_piece_has(
 
     assert await calls(PIECE) == 1
     assert await calls(3 * PIECE) == 4
+
+
+async def test_a_tenant_reads_one_long_window_at_a_time_and_none_twice(
+    server: Server, store: RedisStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = [
+        SessionKey(tenant, id) for tenant in ("one", "other") for id in ("session-a", "session-b")
+    ]
+    for key in keys:
+        await store.commit(key, long("x", 2 * PIECE + 1))
+    store._logs.clear()
+    scripts, read = store._scripts, store._scripts.read
+    running, most, pieces = Counter[bytes](), Counter[bytes](), 0
+
+    async def counted(script: Any, keys: Any, arguments: Any) -> Any:
+        nonlocal pieces
+        tenant, is_piece = keys[0].partition(b":session")[0], script is scripts.load_more
+        pieces += is_piece
+        running[tenant] += is_piece
+        most[tenant] = max(most[tenant], running[tenant])
+        reply = await read(script, keys, arguments)
+        running[tenant] -= is_piece
+        return reply
+
+    monkeypatch.setattr(scripts, "read", counted)
+    loaded = await asyncio.gather(*(store.load(key, ALL) for key in [*keys, *keys]))
+    ids = [f"x.{n}" for n in range(2 * PIECE + 1)]
+    assert all([each.card.id for each in snapshot.log] == ids for snapshot in loaded)
+    assert all(list(snapshot.bodies) == ids for snapshot in loaded)
+    assert pieces == 2 * len(keys)
+    assert dict(most) == dict.fromkeys(most, 1) and len(most) == 2
 
 
 @pytest.mark.parametrize(("many", "threads"), [(100, 0), (3 * MANY_ARGUMENTS + 7, 1)])

@@ -16,6 +16,7 @@ from proxy.wire.origin import UpstreamOptions
 from proxy.wire.upstream import open_upstream
 from tests.support.talk.asking import CHAT, ask, read_until_failure
 from tests.support.upstream.scripted import DROPPED, Script, ScriptedUpstream, json_answer, sse
+from tests.support.waiting import standstill
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
@@ -53,6 +54,17 @@ async def test_a_head_that_no_answer_has_is_broken(
     up.reply(Script(raw=head))
     with pytest.raises(UpstreamBroken):
         await ask(direct)
+
+
+async def test_little_is_held_of_an_answer_that_nobody_reads(
+    direct: DirectUpstream, up: ScriptedUpstream
+) -> None:
+    up.reply(Script(pieces=[b"x" * 65536] * 1024, framing="chunked"))
+    reply = await direct.send("POST", CHAT, [], b"{}")
+    request = await up.wait_for()
+    await standstill(lambda: request.sent)
+    assert max([len(chunk) async for chunk in reply.chunks()]) <= 96 * 1024
+    await reply.close()
 
 
 @pytest.mark.parametrize(

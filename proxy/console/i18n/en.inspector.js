@@ -50,6 +50,7 @@ export default {
   "reason.store_timeout": "the store was too slow",
   "reason.tool_name_taken": "a tool of the client has the memory tool’s name",
   "reason.tools_refused": "the upstream refused the tools",
+  "reason.unknown_header": "an X-Memory header of the request does not exist",
   "scorepart.asks": "It is a question itself",
   "scorepart.dense": "Similar meaning",
   "scorepart.lexical": "Shared words",

@@ -50,6 +50,7 @@ export default {
   "reason.store_timeout": "存储超时",
   "reason.tool_name_taken": "客户端的工具与记忆工具同名",
   "reason.tools_refused": "上游拒绝了工具",
+  "reason.unknown_header": "请求中有不存在的 X-Memory 标头",
   "scorepart.asks": "本身是提问",
   "scorepart.dense": "含义相近",
   "scorepart.lexical": "词语相同",

@@ -6,6 +6,7 @@ from proxy import __version__
 from proxy.memory_api.api import Api
 from proxy.memory_api.call import CallingClient, IsAdmin, Tenant
 from proxy.memory_api.operation import operation
+from proxy.memory_api.parameters import After, Limit
 from proxy.memory_api.shapes.overview import Tenant as Known
 from proxy.memory_api.shapes.overview import TenantList, WhoAmI
 
@@ -31,12 +32,14 @@ async def who_am_i(api: Api, tenant: Tenant, admin: IsAdmin, client: CallingClie
 
 
 @operation("GET", "/memory/v1/tenants", TAG, admin=True)
-async def list_tenants(api: Api) -> TenantList:
+async def list_tenants(api: Api, limit: Limit, after: After) -> TenantList:
     """List tenants.
 
     For the administrator alone.
     """
     # All that have sessions: this goes through the whole store.
     named = [client.name for client in api.settings.clients]
-    known = sorted({*await api.store.tenants(), *named})
-    return TenantList.part([Known(id=tenant) for tenant in known])
+    known = {*await api.store.tenants(), *named}
+    following = sorted(tenant for tenant in known if tenant > (after or ""))
+    part = [Known(id=tenant) for tenant in following[:limit]]
+    return TenantList.part(part, part[-1].id if len(following) > limit else None)

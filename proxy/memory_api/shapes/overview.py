@@ -121,7 +121,7 @@ class Tenant(Struct, kw_only=True, tag_field="object", tag="tenant"):
 
 
 class TenantList(Listing[Tenant], kw_only=True):
-    """All tenants, sorted."""
+    """A part of all tenants, sorted."""
 
 
 class Skipped(Struct, kw_only=True):

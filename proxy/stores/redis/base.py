@@ -23,6 +23,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from proxy.memory.erasure import Subject
 from proxy.memory.limit import TimeLimit
+from proxy.memory.locks import Locks
 from proxy.memory.model import SessionKey
 from proxy.memory.store import StoreError, StoreFull, StoreTimeout
 from proxy.stores.common.damage import DAMAGE_ERRORS, as_damage
@@ -208,6 +209,7 @@ class RedisBase:
         self._page_slots = asyncio.Semaphore(PAGES_AT_ONCE)
         self._one_slot = one_slot
         self._logs = LogCache()
+        self._long_loads: Locks[str] = Locks()
         self._passages = PassageCache()
 
     def _clear_caches(self) -> None:

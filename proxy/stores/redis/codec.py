@@ -182,6 +182,7 @@ def load_arguments(
     known: CachedLog | None,
     cached_passages: CachedPassages,
 ) -> list[Argument]:
+    """All but the last: whether the window may be long."""
     return [
         options.profile,
         int(options.whole),
@@ -197,6 +198,12 @@ def load_arguments(
         *(known.newest if known else Newest()),
         *cached_passages.newest,
     ]
+
+
+def read_texts(seqs: bytes, bodies: Sequence[object]) -> dict[int, bytes | None]:
+    """The bodies of messages by seq; ``seqs`` are joined by commas."""
+    numbers = [int(number) for number in seqs.split(b",")] if seqs else []
+    return dict(zip(numbers, codec.texts(bodies), strict=True))
 
 
 def passage_arguments(

@@ -32,6 +32,7 @@ from proxy.stores.redis.codec import (
     read_position,
     read_span,
     read_stored,
+    read_texts,
     read_version,
 )
 from proxy.stores.redis.index import index_keys
@@ -51,6 +52,13 @@ _WIRE_PREFIX = b"w"
 TOO_LARGE = b"large"
 """The reply of load.lua for a log whose end is too long to be read at once."""
 
+LONG = b"long"
+"""The reply of load.lua for a window of over ``PIECE`` messages, unless it may be so long.
+
+It is read in pieces, since a script that returns thousands would delay all others for a tenth of a
+second, and one of a tenant at a time.
+"""
+
 LONG_LOG = 4 * PIECE
 """Entries; the snapshot of a longer log is made in a thread."""
 
@@ -66,7 +74,8 @@ class LoadReply(msgspec.Struct, frozen=True, gc=False):
     the turn ``begin``.  ``known``: the cached log is current, and the entries are only those after
     it.  ``lookup`` is the head of the session's own index, empty if it has none.
     ``unread_choices``: it has so many inactive choices that they must be read separately.
-    ``passages_current``: so are the cached passages.
+    ``passages_current``: so are the cached passages.  ``rest``: the place in the log of what is
+    still to be read of a long window, 0 if nothing is.
     """
 
     snapshot: Snapshot
@@ -80,6 +89,7 @@ class LoadReply(msgspec.Struct, frozen=True, gc=False):
     lookup: Sequence[Any]
     unread_choices: bool
     passages_current: bool
+    rest: int
 
 
 class Loaded(NamedTuple):
@@ -128,13 +138,35 @@ class RedisReading(RedisBase):
     async def _load(self, key: SessionKey, options: LoadOptions, known: CachedLog | None) -> Loaded:
         """Load a session, and the head of its own index if passages were found in that.
 
-        One round trip; a whole log takes one more for each ``PIECE``.
+        One round trip; a long window or a whole log takes one more for each ``PIECE``.
         """
+        loaded = await self._load_unless_long(key, options, known)
+        if loaded is not None:
+            return loaded
+        async with self._long_loads.of(key.tenant):
+            # The one before may have read the same.
+            known = None if options.whole else self._logs.get(key)
+            loaded = await self._load_unless_long(key, options, known, may_be_long=True)
+        assert loaded is not None  # it may be long
+        return loaded
+
+    async def _load_unless_long(
+        self,
+        key: SessionKey,
+        options: LoadOptions,
+        known: CachedLog | None,
+        *,
+        may_be_long: bool = False,
+    ) -> Loaded | None:
+        """None for a long window, unless it may be one."""
         now, cached_passages = self._clock(), self._passages.get(key)
         keys, index = session_keys(key), self._index_of(key, known)
         for _ in range(TRIES):
             arguments = load_arguments(options, now, key.session, known, cached_passages)
+            arguments.append(int(may_be_long))
             reply = await self._scripts.read(self._scripts.load, [*keys, *index], arguments)
+            if reply == [LONG]:
+                return None
             if not reply or len(reply) == 1:
                 return Loaded(_snapshot_without_log(reply))
             first = parse_load(reply, options)
@@ -227,6 +259,11 @@ async def _read_rest(scripts: Scripts, keys: Sequence[bytes], first: LoadReply) 
             return None
         snapshot = replace(first.snapshot, alternates=codec.alternates(choices))
         first = replace(first, snapshot=snapshot)
+    if first.rest:
+        window = await _read_window(scripts, keys, first)
+        if window is None:
+            return None
+        first = window
     more = await _read_entries(scripts, keys, first) if first.snapshot.whole else ()
     if more is None:
         return None
@@ -281,6 +318,23 @@ def extend_cached(known: CachedLog, first: LoadReply) -> CachedLog | None:
     )
 
 
+async def _read_window(
+    scripts: Scripts, keys: Sequence[bytes], first: LoadReply
+) -> LoadReply | None:
+    """The reply with the rest of a long window; None if the log was changed."""
+    log, texts = list(first.snapshot.log), dict(first.texts)
+    place, size = first.rest, first.size
+    while place < size:
+        reply = await scripts.read(scripts.load_more, keys, (place, 1))
+        joined, size, stamp, seqs, bodies = reply
+        if stamp != first.stamp:
+            return None
+        log += codec.decode_log(joined)
+        texts |= read_texts(seqs, bodies)
+        place += PIECE
+    return replace(first, snapshot=replace(first.snapshot, log=tuple(log)), texts=texts)
+
+
 async def _read_entries(
     scripts: Scripts, keys: Sequence[bytes], first: LoadReply
 ) -> list[Entry] | None:
@@ -289,7 +343,7 @@ async def _read_entries(
     place, size = PIECE, first.size
     while place < size:
         # A late answer is inserted into its turn, and moves the entries after it by one.
-        joined, size, stamp = await scripts.read(scripts.load_more, keys, (place,))
+        joined, size, stamp, *_ = await scripts.read(scripts.load_more, keys, (place, 0))
         if stamp != first.stamp:
             return None
         found += codec.decode_log(joined)
@@ -328,8 +382,7 @@ def parse_load(reply: Sequence[Any], options: LoadOptions) -> LoadReply:
     owner, system, system_tokens, messages, tokens, start, last, last_usage = reply[:8]
     attempt, attempt_usage, joined, window_size, seqs, bodies, choices = reply[8:15]
     summary, changes, stalled, size, stamp, end, begin, known, lookup = reply[15:24]
-    unread_choices, passages_current, created = reply[24:]
-    numbers = [int(number) for number in seqs.split(b",")] if seqs else []
+    unread_choices, passages_current, created, rest = reply[24:]
     snapshot = Snapshot(
         exists=True,
         owner=owner.decode() if owner else None,
@@ -348,10 +401,9 @@ def parse_load(reply: Sequence[Any], options: LoadOptions) -> LoadReply:
         stalled=bool(stalled),
         created_at=float(created),
     )
-    texts = dict(zip(numbers, codec.texts(bodies), strict=True))
     return LoadReply(
         snapshot=snapshot,
-        texts=texts,
+        texts=read_texts(seqs, bodies),
         window_size=int(window_size),
         size=int(size),
         end=int(end),
@@ -361,6 +413,7 @@ def parse_load(reply: Sequence[Any], options: LoadOptions) -> LoadReply:
         lookup=lookup,
         unread_choices=bool(unread_choices),
         passages_current=bool(passages_current),
+        rest=int(rest),
     )
 
 

@@ -38,11 +38,17 @@ _ACKNOWLEDGED = struct.Struct("@120xQ")
 """The field ``tcpi_bytes_acked`` of Linux's ``tcp_info``."""
 
 
-class Connection(asyncio.Protocol):
-    """``read_timeout``: seconds for which the upstream may send nothing."""
+class Connection(asyncio.BufferedProtocol):
+    """``read_timeout``: seconds for which the upstream may send nothing.
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, read_timeout: float) -> None:
-        self._loop, self._read_timeout = loop, read_timeout
+    ``buffer``: what is read at once, for all connections of a loop.  Event loops themselves read
+    256 KiB, which every stream whose client reads nothing would hold.
+    """
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, read_timeout: float, buffer: bytearray
+    ) -> None:
+        self._loop, self._read_timeout, self._buffer = loop, read_timeout, buffer
         self._parser: httptools.HttpResponseParser | None = None
         self._transport: asyncio.Transport | None = None
         self._incoming: Incoming | None = None
@@ -109,14 +115,17 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is no subclass
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> bytearray:
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
         incoming = self._incoming
         if incoming is None or incoming.complete or self._parser is None:
             return self.abort()  # bytes that no request has asked for
         self.last_active = self._loop.time()
-        self._idle_bytes += len(data)
+        self._idle_bytes += nbytes
         try:
-            self._parser.feed_data(data)
+            self._parser.feed_data(memoryview(self._buffer)[:nbytes])
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
             return self._fail(UpstreamBroken("the answer is not HTTP"))
         if self._idle_bytes > MAX_HEAD_BYTES:

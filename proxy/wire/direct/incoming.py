@@ -11,7 +11,7 @@ from collections.abc import Callable
 from proxy.errors import RawHeaders
 from proxy.wire.failures import UpstreamBroken, UpstreamError
 
-HIGH_WATER = 128 * 1024
+HIGH_WATER = 32 * 1024
 """Unread bytes at which reading from the transport is paused."""
 
 

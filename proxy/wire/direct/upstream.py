@@ -28,6 +28,9 @@ unless nothing of it had arrived."""
 MIN_IDLE_SECONDS = 1.0
 """Younger ones are always used: an upstream that restarts closes them at any age."""
 
+READ_BYTES = 64 * 1024
+"""Bytes that are read of a connection at once."""
+
 
 class DirectUpstream:
     """See ``upstream.Upstream``."""
@@ -37,6 +40,7 @@ class DirectUpstream:
         self.origin = Origin.of(options.url)
         self._host_line = b"Host: " + self.origin.host + b"\r\n"
         self._dialer: Dialer | None = None
+        self._buffer = bytearray(READ_BYTES)
         self._idle: list[Connection] = []
         self._idle_limit = KEEP_ALIVE_SECONDS
         self._busy: set[Connection] = set()
@@ -149,7 +153,7 @@ class DirectUpstream:
         if self._dialer is None:
             raise RuntimeError("open() the upstream before sending")
         loop, silence = asyncio.get_running_loop(), self._options.read_timeout
-        return await self._dialer.dial(lambda: Connection(loop, silence))
+        return await self._dialer.dial(lambda: Connection(loop, silence, self._buffer))
 
     def release(self, connection: Connection) -> None:
         """Return a connection to the pool after its answer, or close it if it is not reusable."""

@@ -4,7 +4,8 @@
 -- ARGV: profile, whole (0/1), max_messages, max_tokens ('' for none), idempotency key, the time from
 -- which on keys count, tokens that no summary covers ('' if not limited); then of the caller's cached
 -- log its stamp ('' without one), its first turn, and the seq that was free then; the session; the
--- newest message of the cached log, and of the cached passages: seq and id of each.
+-- newest message of the cached log, and of the cached passages: seq and id of each; whether the window
+-- may have more than PIECE messages (0/1).
 -- The keys after the session's, if any, are meta and marks of its own index, in its slot.
 -- Returns {} for an unknown session; { messages } if so many are left without meta, which tells the
 -- owner: they are not returned, and the next commit removes them.
@@ -14,10 +15,12 @@
 -- stalled, size of the log, stamp, next, the turn it begins with, whether the cached log is current and
 -- was left out (0/1), for a session without user what index_lookup.lua returns without terms, whether
 -- the inactive choices must be read with load_choices.lua (0/1), whether the newest cached passage
--- still exists (0/1), when the session began }.
--- Of a whole log the entries are only the first PIECE, since a long script would block the server; the
--- others are read with load_more.lua.
--- If the window has more than MAX_MESSAGES it returns { 'large' }, or for a whole log no bodies.
+-- still exists (0/1), when the session began, the place in the log of what is to be read of the window
+-- with load_more.lua, 0 for none }.
+-- Of a whole log the entries are only the first PIECE, and so is the window, since a long script would
+-- block the server; the others are read with load_more.lua.
+-- If the window has more than MAX_MESSAGES it returns { 'large' }, or for a whole log no bodies; { 'long' }
+-- if it has more than it may.
 -- What the server has evicted is left out.
 
 local MAX_MESSAGES = 24000 -- messages of the window: a longer script would block the server
@@ -88,8 +91,8 @@ local function older_turns(begin)
   return turns
 end
 
-local function places(from, to)
-  local found = redis.call('ZRANGEBYSCORE', ACTIVE, from, to)
+local function places(from, to, most)
+  local found = redis.call('ZRANGEBYSCORE', ACTIVE, from, to, 'LIMIT', 0, most or -1)
   for i = 1, #found do found[i] = string.sub(found[i], 1, 10) end
   return found
 end
@@ -145,15 +148,17 @@ local others = begin > 0 and older_turns(begin) or {}
 local known = not whole and stamp == ARGV[8] and #others == 0 and begin >= tonumber(ARGV[9])
   and tonumber(meta[1]) - tonumber(ARGV[10]) <= MAX_MESSAGES and is_there(ARGV[12], ARGV[13])
 
--- Is more to be shown than is read at once?  A turn may have any number of messages.
-local function too_many()
+-- How much is to be shown?  A turn may have any number of messages.
+local function amount()
   local all = redis.call('ZCOUNT', ACTIVE, begin, '+inf')
   for _, turn in ipairs(others) do all = all + redis.call('ZCOUNT', ACTIVE, turn, turn) end
-  return all > MAX_MESSAGES
+  return all
 end
-local large = not known and too_many()
+local all_shown = known and 0 or amount()
+local large = all_shown > MAX_MESSAGES
 if large and not whole then return { 'large' } end
-local shown, count = {}, 0
+if all_shown > PIECE and not large and ARGV[16] == '0' then return { 'long' } end
+local shown, count, rest = {}, all_shown, 0
 if known then
   -- What came farther up is missed in the count, and all is read again then.
   shown, count = latest(padded(ARGV[10]), begin)
@@ -161,8 +166,9 @@ elseif not large then
   for _, turn in ipairs(others) do
     for _, seq in ipairs(places(turn, turn)) do shown[#shown + 1] = seq end
   end
-  for _, seq in ipairs(places(begin, '+inf')) do shown[#shown + 1] = seq end
-  count = #shown
+  for _, seq in ipairs(places(begin, '+inf', PIECE)) do shown[#shown + 1] = seq end
+  rest = redis.call('ZCOUNT', ACTIVE, '-inf', '(' .. string.format('%d', begin)) + PIECE
+  if rest >= redis.call('ZCARD', ACTIVE) then rest = 0 end
 end
 
 local shown_entries, shown_seqs = entries(shown)
@@ -187,4 +193,5 @@ return {
   choices or '', summary, meta[10], meta[11], redis.call('ZCARD', ACTIVE),
   stamp, meta[1], string.format('%d', begin), known and 1 or 0, lookup,
   whole and not choices and 1 or 0, is_there(ARGV[14], ARGV[15]) and 1 or 0, meta[12],
+  rest,
 }

@@ -70,7 +70,9 @@ MEMORY_HEADERS = frozenset(
         SIGNATURE,
     }
 )
-"""Request headers that are not forwarded; nor are others that begin with ``x-memory-``."""
+"""Request headers that are not forwarded; nor are others that begin with ``PREFIX``."""
+
+PREFIX = b"x-memory-"
 
 RETRY_COUNT = b"x-stainless-retry-count"
 FORWARDED = (b"idempotency-key", RETRY_COUNT)
@@ -147,7 +149,7 @@ class IdentityReader:
         for invalid values; invalid values of aliases are ignored.
         """
         fields = _fields(headers)
-        has_unknown = any(map(_is_unknown, fields))
+        has_unknown = any(name.startswith(PREFIX) for name in fields.keys() - MEMORY_HEADERS)
         if not has_unknown and path_session is None and self._header_names.isdisjoint(fields):
             return NO_IDENTITY
         session = _session(fields, path_session, self._aliases)
@@ -176,12 +178,7 @@ class IdentityReader:
 
 def without_memory_headers(headers: RawHeaders) -> RawHeaders:
     """The headers without ``MEMORY_HEADERS`` and others of their prefix; names in lower case."""
-    return [x for x in headers if x[0] not in MEMORY_HEADERS and not _is_unknown(x[0])]
-
-
-def _is_unknown(name: bytes) -> bool:
-    """Whether a header has the prefix of those about memory, and is none of them."""
-    return name[:9] == b"x-memory-" and name not in MEMORY_HEADERS
+    return [x for x in headers if x[0] not in MEMORY_HEADERS and not x[0].startswith(PREFIX)]
 
 
 Fields = dict[bytes, bytes]

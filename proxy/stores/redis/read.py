@@ -260,13 +260,17 @@ async def _read_rest(scripts: Scripts, keys: Sequence[bytes], first: LoadReply) 
         snapshot = replace(first.snapshot, alternates=codec.alternates(choices))
         first = replace(first, snapshot=snapshot)
     if first.rest:
-        window = await _read_window(scripts, keys, first)
+        window = await _read_pieces(scripts, keys, first, first.rest, bodies=True)
         if window is None:
             return None
-        first = window
-    more = await _read_entries(scripts, keys, first) if first.snapshot.whole else ()
-    if more is None:
-        return None
+        snapshot = replace(first.snapshot, log=(*first.snapshot.log, *window.entries))
+        first = replace(first, snapshot=snapshot, texts={**first.texts, **window.texts})
+    more: Sequence[Entry] = ()
+    if first.snapshot.whole:
+        others = await _read_pieces(scripts, keys, first, PIECE, bodies=False)
+        if others is None:
+            return None
+        more = others.entries
     long = len(more) > LONG_LOG
     return await asyncio.to_thread(_assemble, first, more) if long else _assemble(first, more)
 
@@ -318,35 +322,25 @@ def extend_cached(known: CachedLog, first: LoadReply) -> CachedLog | None:
     )
 
 
-async def _read_window(
-    scripts: Scripts, keys: Sequence[bytes], first: LoadReply
-) -> LoadReply | None:
-    """The reply with the rest of a long window; None if the log was changed."""
-    log, texts = list(first.snapshot.log), dict(first.texts)
-    place, size = first.rest, first.size
-    while place < size:
-        reply = await scripts.read(scripts.load_more, keys, (place, 1))
-        joined, size, stamp, seqs, bodies = reply
-        if stamp != first.stamp:
-            return None
-        log += codec.decode_log(joined)
-        texts |= read_texts(seqs, bodies)
-        place += PIECE
-    return replace(first, snapshot=replace(first.snapshot, log=tuple(log)), texts=texts)
+class _Pieces(NamedTuple):
+    entries: list[Entry]
+    texts: dict[int, bytes | None]
 
 
-async def _read_entries(
-    scripts: Scripts, keys: Sequence[bytes], first: LoadReply
-) -> list[Entry] | None:
-    """The entries after the first piece; None if the log was changed."""
-    found: list[Entry] = []
-    place, size = PIECE, first.size
+async def _read_pieces(
+    scripts: Scripts, keys: Sequence[bytes], first: LoadReply, place: int, *, bodies: bool
+) -> _Pieces | None:
+    """The entries of the log from ``place`` on, with ``bodies`` if wanted; None if the log was
+    changed."""
+    found, size = _Pieces([], {}), first.size
     while place < size:
         # A late answer is inserted into its turn, and moves the entries after it by one.
-        joined, size, stamp, *_ = await scripts.read(scripts.load_more, keys, (place, 0))
+        reply = await scripts.read(scripts.load_more, keys, (place, int(bodies)))
+        joined, size, stamp, seqs, texts = reply
         if stamp != first.stamp:
             return None
-        found += codec.decode_log(joined)
+        found.entries.extend(codec.decode_log(joined))
+        found.texts.update(read_texts(seqs, texts))
         place += PIECE
     return found
 
